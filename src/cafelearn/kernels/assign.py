@@ -1,0 +1,439 @@
+"""One chunk of rows: distances to every centre (Eq. 2), labels, and mergeable sums.
+
+Rows are taken in blocks and transposed, so that the innermost loops run over rows and
+vectorise for any number of features. Nothing of size n x k or n x m is ever made.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.centers import add_extrema, add_members
+from cafelearn.kernels.power import (
+    EXACT,
+    LARGEST_DIRECT,
+    SQUARE,
+    SUMS,
+    NegativePlan,
+    PowerPlan,
+    add_powers,
+    add_relative_powers,
+    add_squares,
+    find_peaks,
+    larger,
+    negative_plan,
+    power_plan,
+    prefer_wide_vectors,
+    to_bits,
+)
+
+BLOCK = 128
+# Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
+# over from an unrolled loop runs one number at a time.
+PAD = 32
+# Features summed before looking whether a centre is already too far for a whole block.
+STEP = 16
+
+
+def chunk_rows(n_features):
+    """Rows that make one chunk: as many as the second cache holds, whatever runs them."""
+    return int(min(max(2**18 // n_features, 256), 8192))
+
+
+class Geometry(NamedTuple):
+    """The exponent and everything that follows from it and the data's type."""
+
+    p: float
+    distances: PowerPlan  # raises to p
+    positive: PowerPlan  # raises to p - 2, for p > 2
+    negative: NegativePlan  # raises to p - 2, for p < 2
+    rooted: bool  # distances are kept as their p-th root: p-th powers would overflow
+    tolerance: float  # accepted error of a centre, in units of its members' range
+
+
+def make_geometry(p, dtype):
+    """The geometry of exponent `p` for data of `dtype`."""
+    dtype = np.dtype(dtype)
+    return Geometry(
+        float(p),
+        power_plan(p, dtype),
+        power_plan(max(p - 2, 0.0), dtype),
+        negative_plan(p - 2 if p < 2 else -0.5, dtype),
+        bool(p > LARGEST_DIRECT[dtype]),
+        1e-10 if dtype == np.float64 else 2e-7,
+    )
+
+
+@njit(**EXACT)
+def _padded(size):
+    return (size + PAD - 1) // PAD * PAD
+
+
+@njit(**EXACT)
+def _transpose(columns, X, rows, size, features):
+    """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row."""
+    count, first = len(features), features[0]
+    if features[count - 1] == first + count - 1:
+        for b in range(size):
+            i = rows[b]
+            for v in range(first, first + count):
+                columns[v, b] = X[i, v]
+    else:
+        for b in range(size):
+            i = rows[b]
+            for j in range(count):
+                columns[features[j], b] = X[i, features[j]]
+    for j in range(count):
+        for b in range(size, _padded(size)):
+            columns[features[j], b] = columns[features[j], 0]
+
+
+@njit(**EXACT)
+def _add_features(out, l, columns, features, centers, weights, size, plan):
+    if plan.branch == SQUARE:
+        add_squares(out, l, columns, features, centers, weights, size)
+    else:
+        add_powers(out, l, columns, features, centers, weights, l, size, plan)
+
+
+@njit(**EXACT)
+def _distances_to(out, l, columns, peaks, features, centers, weights, size, geometry):
+    """Distances (Eq. 2; its p-th root if geometry.rooted) of a transposed block to centre l."""
+    for b in range(size):
+        out[l, b] = 0
+    if not geometry.rooted:
+        _add_features(out, l, columns, features, centers, weights, size, geometry.distances)
+        return
+    find_peaks(peaks, l, columns, centers, weights, size)
+    for b in range(size):
+        peaks[l, b] = 1 / peaks[l, b] if peaks[l, b] > 0 else 1
+    add_relative_powers(out, l, columns, centers, weights, peaks, size, geometry.distances)
+    for b in range(size):
+        out[l, b] = out[l, b] ** (1 / geometry.p) / peaks[l, b]
+
+
+@njit(**SUMS)
+def _all_beyond(distances, l, nearest, size):
+    """Whether every row is farther from centre l than from its nearest so far."""
+    prefer_wide_vectors()
+    closest = nearest[0] - distances[l, 0]
+    for b in range(size):
+        closest = larger(closest, nearest[b] - distances[l, b])
+    return closest < 0
+
+
+@njit(**SUMS)
+def _take_nearer(labels, nearest, distances, l, size):
+    """Move the rows that are nearer to centre l; the lower index wins a tie."""
+    prefer_wide_vectors()
+    for b in range(size):
+        tie = (distances[l, b] == nearest[b]) & (l < labels[b])
+        closer = (distances[l, b] < nearest[b]) | tie
+        labels[b] = l if closer else labels[b]
+        nearest[b] = distances[l, b] if closer else nearest[b]
+
+
+@njit(**EXACT)
+def _assign_block(labels, nearest, guess, scratch, features, centers, weights, size, geometry):
+    """Nearest centre of each row of a transposed block.
+
+    All distances are sums of terms >= 0, so a centre is given up as soon as its partial sums
+    exceed the best distance of every row. Blocks of rows that had the same label before
+    (`guess`, or -1) begin with that centre, and most others are given up early; the labels
+    are those of the full computation, bit for bit.
+    """
+    distances, columns, peaks = scratch
+    n_clusters, n_features = centers.shape
+    for b in range(size):
+        labels[b] = n_clusters
+        nearest[b] = np.inf
+    if guess >= 0:
+        _distances_to(
+            distances, guess, columns, peaks, features, centers, weights, size, geometry
+        )
+        _take_nearer(labels, nearest, distances, guess, size)
+    for l in range(n_clusters):
+        if l == guess:
+            continue
+        if geometry.rooted:
+            _distances_to(
+                distances, l, columns, peaks, features, centers, weights, size, geometry
+            )
+            _take_nearer(labels, nearest, distances, l, size)
+            continue
+        for b in range(size):
+            distances[l, b] = 0
+        step = STEP if guess >= 0 else n_features
+        for first in range(0, n_features, step):
+            _add_features(
+                distances,
+                l,
+                columns,
+                features[first : first + step],
+                centers,
+                weights,
+                size,
+                geometry.distances,
+            )
+            if guess >= 0 and _all_beyond(distances, l, nearest, size):
+                break
+        else:
+            _take_nearer(labels, nearest, distances, l, size)
+
+
+@njit(**EXACT)
+def _buffer(n_rows, like):
+    """A scratch array of n_rows rows, each for a block and one cache line longer.
+
+    It begins at a cache line: a vector that straddles two lines costs two accesses and
+    halves the speed. The longer rows keep the features out of each other's cache sets.
+    """
+    line = 64 // like.itemsize
+    size = n_rows * (BLOCK + line)
+    memory = np.empty(size + line, dtype=like.dtype)
+    skip = (-memory.ctypes.data % 64) // like.itemsize
+    return memory[skip : skip + size].reshape((n_rows, BLOCK + line))
+
+
+@njit(**EXACT)
+def _scratch(X, n_clusters):
+    """Buffers for the distances, the transposed rows and their peaks."""
+    return _buffer(n_clusters, X), _buffer(X.shape[1], X), _buffer(n_clusters, X)
+
+
+@njit(**EXACT)
+def distance_chunk(out, X, start, stop, centers, weights, geometry):
+    """Distances of the rows start <= i < stop to each centre; OUT out (stop - start, k)."""
+    n_clusters, n_features = centers.shape
+    distances, columns, peaks = _scratch(X, n_clusters)
+    features = np.arange(n_features)
+    for first in range(start, stop, BLOCK):
+        size = min(BLOCK, stop - first)
+        _transpose(columns, X, np.arange(first, first + size), size, features)
+        for l in range(n_clusters):
+            _distances_to(
+                distances,
+                l,
+                columns,
+                peaks,
+                features,
+                centers,
+                weights,
+                _padded(size),
+                geometry,
+            )
+            for b in range(size):
+                out[first - start + b, l] = distances[l, b]
+
+
+@njit(**EXACT)
+def _sort_by_label(labels, start, n_clusters):
+    """Counting sort of rows by their label, from -1 on, in the order of their index.
+
+    Returns the indices (the first is `start`) and where each of the k + 1 groups begins.
+    """
+    begin = np.zeros(n_clusters + 2, dtype=np.int64)
+    for i in range(len(labels)):
+        begin[labels[i] + 2] += 1
+    for group in range(n_clusters + 1):
+        begin[group + 1] += begin[group]
+    rows = np.empty(len(labels), dtype=np.int64)
+    filled = begin.copy()
+    for i in range(len(labels)):
+        rows[filled[labels[i] + 1]] = start + i
+        filled[labels[i] + 1] += 1
+    return rows, begin
+
+
+@njit(**EXACT)
+def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
+    """Labels and distances to the nearest centre of the rows start <= i < stop.
+
+    OUT labels, nearest (stop - start,)
+    """
+    n_clusters, n_features = centers.shape
+    scratch = _scratch(X, n_clusters)
+    features = np.arange(n_features)
+    block_labels = np.empty(BLOCK, dtype=np.int32)
+    block_nearest = _buffer(np.int64(1), X)[0]
+    for first in range(start, stop, BLOCK):
+        size = min(BLOCK, stop - first)
+        _transpose(scratch[1], X, np.arange(first, first + size), size, features)
+        _assign_block(
+            block_labels,
+            block_nearest,
+            np.int64(-1),
+            scratch,
+            features,
+            centers,
+            weights,
+            _padded(size),
+            geometry,
+        )
+        for b in range(size):
+            labels[first - start + b] = block_labels[b]
+            nearest[first - start + b] = block_nearest[b]
+
+
+@njit(**EXACT)
+def hash_rows(X):
+    """A 64-bit hash of the values of each row."""
+    hashes = np.zeros(len(X), dtype=np.uint64)
+    for i in range(len(X)):
+        for v in range(X.shape[1]):
+            # Adding 0 makes -0.0 and 0.0 one value.
+            hashes[i] = _hash(hashes[i] ^ to_bits(np.float64(X[i, v]) + 0.0))
+    return hashes
+
+
+@njit(**EXACT)
+def _hash(number):
+    """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
+    mixed = number + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@njit(**EXACT)
+def relabel_chunk(
+    sums, labels, X, sample_weight, start, stop, centers, weights, brackets, geometry
+):
+    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
+
+    Rows are taken by their old label. Those that keep it are summed from the block at hand;
+    those that move are gathered once more, by their new label.
+
+    IN  labels of the whole data, updated in place; weights are scaled
+    OUT all of sums
+    """
+    n_clusters, n_features = centers.shape
+    scratch = _scratch(X, n_clusters)
+    columns = scratch[1]
+    powers = _buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    features = np.arange(n_features)
+    block_labels = np.empty(BLOCK, dtype=np.int32)
+    nearest, row_weights = _buffer(np.int64(1), X)[0], _buffer(np.int64(1), X)[0]
+    movers = np.full(stop - start, -1, dtype=np.int32)
+    farthest = np.int64(-1)
+    rows_by_label, begin = _sort_by_label(labels[start:stop], start, n_clusters)
+    for group in range(n_clusters + 1):
+        old = group - 1
+        for first in range(begin[group], begin[group + 1], BLOCK):
+            size = min(BLOCK, begin[group + 1] - first)
+            rows = rows_by_label[first : first + size]
+            _transpose(columns, X, rows, size, features)
+            _assign_block(
+                block_labels,
+                nearest,
+                old,
+                scratch,
+                features,
+                centers,
+                weights,
+                _padded(size),
+                geometry,
+            )
+            stayer = np.int64(-1)
+            for b in range(_padded(size)):
+                row_weights[b] = 0
+            for b in range(size):
+                i, label = rows[b], block_labels[b]
+                labels[i] = label
+                if sample_weight[i] == 0:
+                    continue
+                sums.fingerprint[label] += _hash(np.uint64(i))
+                if nearest[b] > sums.farthest[0]:
+                    sums.farthest[0] = nearest[b]
+                    farthest = i
+                if label == old:
+                    stayer = b
+                    row_weights[b] = sample_weight[i]
+                    sums.mass[old] += sample_weight[i]
+                else:
+                    sums.changed[0] += 1
+                    movers[i - start] = label
+            if stayer >= 0:
+                _hide_rows(columns, row_weights, stayer, _padded(size))
+                add_extrema(sums.low, sums.high, old, features, columns, _padded(size))
+                add_members(
+                    sums.terms,
+                    old,
+                    features,
+                    columns,
+                    row_weights,
+                    powers,
+                    centers,
+                    brackets.scale,
+                    _padded(size),
+                    geometry,
+                )
+    if farthest >= 0:
+        for v in range(n_features):
+            sums.farthest_row[v] = X[farthest, v]
+    if sums.changed[0] > 0:
+        _add_rows(
+            sums, movers, X, sample_weight, start, centers, brackets, geometry, np.bool_(True)
+        )
+
+
+@njit(**EXACT)
+def _hide_rows(columns, row_weights, shown, size):
+    """Overwrite the rows of weight 0 with copies of one that counts."""
+    for b in range(size):
+        if row_weights[b] == 0:
+            for v in range(columns.shape[0]):
+                columns[v, b] = columns[v, shown]
+
+
+@njit(**EXACT)
+def member_chunk(
+    sums, labels, X, sample_weight, start, stop, centers, brackets, geometry, ranges
+):
+    """Sums of the rows of a chunk about their own centres.
+
+    With `ranges`, for all features and with the members' extrema; else for the open ones.
+    OUT sums.mass, terms, low, high
+    """
+    members = np.empty(stop - start, dtype=np.int32)
+    for i in range(start, stop):
+        members[i - start] = labels[i] if sample_weight[i] > 0 else -1
+    _add_rows(sums, members, X, sample_weight, start, centers, brackets, geometry, ranges)
+
+
+@njit(**EXACT)
+def _add_rows(sums, members, X, sample_weight, start, centers, brackets, geometry, ranges):
+    """member_chunk for the rows from `start` on whose label in `members` is not -1."""
+    n_clusters, n_features = centers.shape
+    rows_by_cluster, begin = _sort_by_label(members, start, n_clusters)
+    columns = _buffer(n_features, X)
+    powers = _buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    row_weights = _buffer(np.int64(1), X)[0]
+    for l in range(n_clusters):
+        features = np.arange(n_features) if ranges else np.nonzero(brackets.open[l])[0]
+        if len(features) == 0:
+            continue
+        for first in range(begin[l + 1], begin[l + 2], BLOCK):
+            size = min(BLOCK, begin[l + 2] - first)
+            rows = rows_by_cluster[first : first + size]
+            for b in range(_padded(size)):
+                row_weights[b] = 0
+            for b in range(size):
+                row_weights[b] = sample_weight[rows[b]]
+                sums.mass[l] += sample_weight[rows[b]]
+            _transpose(columns, X, rows, size, features)
+            if ranges:
+                add_extrema(sums.low, sums.high, l, features, columns, _padded(size))
+            add_members(
+                sums.terms,
+                l,
+                features,
+                columns,
+                row_weights,
+                powers,
+                centers,
+                brackets.scale,
+                _padded(size),
+                geometry,
+            )

@@ -1,0 +1,432 @@
+"""MinkowskiWeightedKMeans: validate, run the descents, set the attributes."""
+
+import sys
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn import seeding
+from cafelearn._validation import check_data, check_weights
+from cafelearn.descent import (
+    assign,
+    data_scale,
+    descend,
+    distances,
+    make_model,
+    make_problem,
+    one_cluster,
+)
+from cafelearn.kernels.assign import chunk_rows
+from cafelearn.kernels.weights import log_mean
+
+
+class MinkowskiWeightedKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """Minkowski weighted k-means: every cluster learns which features matter to it.
+
+    The algorithm minimises the sum over clusters, rows and features of
+    ``w[l, v]**p * abs(x[i, v] - z[l, v])**p``, by turns over the labels, the centres z (the
+    Minkowski centres of the clusters) and the weights w, which sum to 1 in each cluster. A
+    feature on which a cluster is compact gets a high weight in that cluster; a feature
+    that is noise there gets a low one.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    p : float, default=2.0
+        Minkowski exponent, above 1. It shapes the distance and, at the same time, the
+        contrast of the weights: close to 1 only the most compact features of a cluster
+        count, for large `p` all count alike.
+    dispersion_offset : {"mean", "fixed"} or float, default="mean"
+        What is added to every dispersion before the weights are computed, so that a
+        feature that happens to be constant in a cluster does not take all of its weight.
+
+        - 0 is the formula of the paper to the letter. Features of no dispersion share the
+          weight of their cluster equally.
+        - "mean" adds the mean of all dispersions, anew at each update, as the method's
+          authors do. The objective may rise and the labels may cycle.
+        - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
+          the whole data, divided by `n_clusters`. The objective with this constant never
+          rises.
+        - A positive float is a constant of your own, in the units of the dispersions.
+    init : {"random", "k-means++", "anomalous"}, callable or array-like of shape \
+            (n_clusters, n_features), default="random"
+        Where to start.
+
+        - "random": distinct rows drawn at random.
+        - "k-means++": rows drawn far from each other in the Minkowski distance.
+        - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
+          after the other around the row farthest from the centre of the data [2]_.
+          Deterministic, and so run once.
+        - An array holds the centres; run once.
+        - A callable takes ``X, n_clusters, random_state`` and returns such an array.
+    n_init : int, default=10
+        Number of starts; the one with the lowest objective (``inertia_``) is kept. An
+        array or "anomalous" as `init` is run once, whatever `n_init`.
+    max_iter : int, default=300
+        Largest number of iterations of one start.
+    tol : float, default=0.0
+        Stop when the objective changes by less than this fraction in an iteration. With 0
+        the algorithm runs until the labels no longer change.
+    n_jobs : int, default=None
+        Number of threads. Starts run in parallel, or, when there are few starts and many
+        rows, the rows of each start do. The result has the same bits for any number.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+    verbose : int, default=0
+        1 reports each start on standard error.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. Each start has its own stream of random numbers.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row; the same as ``predict`` on the training data.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Minkowski centres.
+    feature_weights_ : ndarray of shape (n_clusters, n_features)
+        Weight of each feature in each cluster; rows sum to 1.
+    dispersions_ : ndarray of shape (n_clusters, n_features)
+        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
+    inertia_ : float
+        The objective, the sum of ``feature_weights_**p * dispersions_``.
+    objective_path_ : ndarray of shape (n_iter_,)
+        The objective after each iteration. A constant offset c is part of what is
+        minimised, and so of these numbers: they are sums of ``w**p * (D + c)``. With "mean",
+        whose offset moves, they are sums of ``w**p * D``.
+    init_objectives_ : ndarray of shape (n_init,)
+        ``inertia_`` of every start.
+    n_iter_ : int
+        Iterations of the start that was kept.
+    stop_reason_ : {"converged", "cycle", "max_iter"}
+        Why it stopped. A cycle, labels that come back after other labels, is possible only
+        with ``dispersion_offset="mean"``.
+    n_features_in_ : int
+        Number of features seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during :meth:`fit`. Defined only when `X` has feature names
+        that are all strings.
+
+    See Also
+    --------
+    sklearn.cluster.KMeans : The same with p = 2 and weights that are all equal.
+
+    Notes
+    -----
+    Centres are found to 1e-10 of the range of their members. On more than 20,000 rows the
+    centres of the early iterations are found to a tenth of the step they take; once the
+    labels stand still, all are found exactly, and the labels must stand still again.
+
+    A cluster that loses all its rows is given the row farthest from its own centre. If that
+    is impossible because there are fewer distinct rows than clusters, a
+    :class:`~sklearn.exceptions.ConvergenceWarning` says so.
+
+    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`.
+
+    References
+    ----------
+    .. [1] R. C. de Amorim and V. Makarenkov, "Cluster-Adaptive Feature Extraction and its
+       Theoretical Foundation with Minkowski Weighted k-Means".
+    .. [2] R. C. de Amorim and B. Mirkin, "Minkowski metric, feature weighting and anomalous
+       cluster initializing in K-Means clustering", Pattern Recognition 45 (2012).
+
+    Examples
+    --------
+    Two clusters; the second feature is noise in the first of them.
+
+    >>> import numpy as np
+    >>> from cafelearn import MinkowskiWeightedKMeans
+    >>> X = np.array([[0.0, 7.0], [0.1, -6.0], [0.2, 0.5], [9.0, 1.0], [9.3, 1.2], [9.1, 1.1]])
+    >>> model = MinkowskiWeightedKMeans(n_clusters=2, p=1.5, random_state=0).fit(X)
+    >>> model.labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.feature_weights_.round(2)
+    array([[0.96, 0.04],
+           [0.5 , 0.5 ]])
+    >>> model.predict([[0.0, -3.0]])
+    array([0], dtype=int32)
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "p": [Interval(Real, 1, None, closed="neither")],
+        "dispersion_offset": [
+            StrOptions({"mean", "fixed"}),
+            Interval(Real, 0, None, closed="left"),
+        ],
+        "init": [StrOptions({"random", "k-means++", "anomalous"}), callable, "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        p=2.0,
+        dispersion_offset="mean",
+        init="random",
+        n_init=10,
+        max_iter=300,
+        tol=0.0,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        self.n_clusters = n_clusters
+        self.p = p
+        self.dispersion_offset = dispersion_offset
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None):
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data: dense, numeric and without missing values. float32 stays float32.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, in centres, dispersions, offset and objective. An integer
+            weight is the same as repeating the row.
+
+        Returns
+        -------
+        self : MinkowskiWeightedKMeans
+            The fitted estimator.
+        """
+        X = check_data(self, X)
+        sample_weight = check_weights(sample_weight, X, self)
+        if len(X) < self.n_clusters:
+            raise ValueError(f"n_samples={len(X)} should be >= n_clusters={self.n_clusters}.")
+        scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+        offset = _log_offset(self, X, sample_weight, feature_scale)
+        problem = make_problem(X, self.p, scale, offset, self.max_iter, self.tol)
+
+        draw = seeding.make_draw(X, sample_weight)
+
+        def start(seed):
+            return _initial_centers(
+                self, X, sample_weight, scale, feature_scale, offset, draw, seed
+            )
+
+        seeds = seed_sequence(self.random_state).spawn(_n_starts(self))
+        best, objectives = run_starts(
+            X, sample_weight, feature_scale, problem, start, seeds, self.n_jobs, self.verbose
+        )
+        _set_attributes(self, best, objectives, problem)
+        if best.n_found < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({best.n_found}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X):
+        """Find the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the centre with the smallest weighted distance.
+        """
+        return assign(*self._placed(X))[0]
+
+    def transform(self, X):
+        """Distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Weighted Minkowski distances, the p-th roots of the sums that the objective
+            adds up.
+        """
+        return distances(*self._placed(X))
+
+    def score(self, X, y=None, sample_weight=None):
+        """The negative objective of `X` with the fitted centres and weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        score : float
+            Minus the sum of the p-th powers of the distances to the nearest centres.
+        """
+        X, model, n_threads = self._placed(X)
+        sample_weight = check_weights(sample_weight, X, self)
+        _, nearest = assign(X, model, n_threads)
+        return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
+
+    def _placed(self, X):
+        """What `assign` and `distances` need: the checked rows, the model and the threads."""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        model = make_model(
+            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
+        )
+        return X, model, effective_n_jobs(self.n_jobs)
+
+    @property
+    def _n_features_out(self):
+        return self.cluster_centers_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def seed_sequence(random_state):
+    """The SeedSequence of a scikit-learn style `random_state`."""
+    if random_state is None:
+        return np.random.SeedSequence()
+    if isinstance(random_state, Integral):
+        return np.random.SeedSequence(int(random_state))
+    return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
+
+
+def run_starts(X, sample_weight, feature_scale, problem, start, seeds, n_jobs, verbose):
+    """Descend from ``start(seed)`` for each seed; returns the best result and all objectives.
+
+    Starts run in parallel if they are many, else the rows of each do.
+    """
+    n_threads = effective_n_jobs(n_jobs)
+    n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
+    by_rows = len(seeds) < 2 * n_threads and n_chunks >= 2 * n_threads
+
+    def run(seed):
+        return descend(
+            X,
+            sample_weight,
+            start(seed),
+            feature_scale,
+            problem,
+            n_threads if by_rows else 1,
+        )
+
+    workers = Parallel(
+        n_jobs=1 if by_rows else n_jobs, require="sharedmem", return_as="generator"
+    )
+    best, objectives = None, []
+    for number, result in enumerate(workers(delayed(run)(seed) for seed in seeds)):
+        objectives.append(result.log_inertia)
+        if best is None or result.log_inertia < best.log_inertia:
+            best = result
+        if verbose:
+            sys.stderr.write(
+                f"start {number + 1}/{len(seeds)}: objective "
+                f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
+                f"{result.stop_reason}\\n"
+            )
+    return best, np.asarray(objectives)
+
+
+def to_units(log_values):
+    """exp, which may honestly leave the range of a float (p = 50 on data of 1e100)."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(log_values)
+
+
+def _n_starts(estimator):
+    once = not callable(estimator.init) and not isinstance(estimator.init, str)
+    return 1 if once or _is(estimator.init, "anomalous") else estimator.n_init
+
+
+def _is(value, name):
+    return isinstance(value, str) and value == name
+
+
+def _log_offset(estimator, X, sample_weight, feature_scale):
+    """ "mean", or the log of the constant that is added to the dispersions."""
+    offset = estimator.dispersion_offset
+    if _is(offset, "mean"):
+        return "mean"
+    if _is(offset, "fixed"):
+        _, log_dispersions = one_cluster(X, sample_weight, feature_scale, estimator.p)
+        return log_mean(log_dispersions) + np.log(0.1 / estimator.n_clusters)
+    return np.log(offset) if offset > 0 else -np.inf
+
+
+def _initial_centers(estimator, X, sample_weight, scale, feature_scale, offset, draw, seed):
+    init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
+    if _is(init, "random"):
+        return seeding.random_rows(X, n_clusters, draw, np.random.default_rng(seed))
+    if _is(init, "k-means++"):
+        rng = np.random.default_rng(seed)
+        return seeding.kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
+    if _is(init, "anomalous"):
+        return seeding.anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset)
+    if callable(init):
+        state = np.random.RandomState(np.random.MT19937(seed))
+        init = init(X, n_clusters, random_state=state)
+    centers = check_array(init, dtype=X.dtype, order="C", input_name="init")
+    if centers.shape[0] != n_clusters:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of clusters {n_clusters}."
+        )
+    if centers.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of features of the data {X.shape[1]}."
+        )
+    return centers
+
+
+def _set_attributes(estimator, result, log_objectives, problem):
+    estimator.labels_ = result.labels
+    estimator.cluster_centers_ = result.centers
+    estimator.feature_weights_ = result.weights
+    estimator.dispersions_ = to_units(result.log_dispersions)
+    estimator.inertia_ = float(to_units(result.log_inertia))
+    estimator.objective_path_ = to_units(result.log_path)
+    estimator.init_objectives_ = to_units(log_objectives)
+    estimator.n_iter_ = result.n_iter
+    estimator.stop_reason_ = result.stop_reason
+    estimator._scale = problem.scale

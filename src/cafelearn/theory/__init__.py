@@ -1,0 +1,42 @@
+"""The theory of the paper as working code, and its check on a fit."""
+
+from cafelearn.theory.certificate import Certificate, certificate
+from cafelearn.theory.formulas import (
+    dispersions,
+    dominance,
+    feature_weights,
+    minkowski_center,
+    noise_pairs,
+    noise_suppression_bound,
+    normalized_objective,
+    objective,
+    objective_bounds,
+    power_mean,
+    power_mean_objective,
+    rescaled_dispersions,
+    selective_limit,
+    suppression_bound,
+    weight_ratio,
+    weight_ratio_bound,
+)
+
+__all__ = [
+    "Certificate",
+    "certificate",
+    "dispersions",
+    "dominance",
+    "feature_weights",
+    "minkowski_center",
+    "noise_pairs",
+    "noise_suppression_bound",
+    "normalized_objective",
+    "objective",
+    "objective_bounds",
+    "power_mean",
+    "power_mean_objective",
+    "rescaled_dispersions",
+    "selective_limit",
+    "suppression_bound",
+    "weight_ratio",
+    "weight_ratio_bound",
+]

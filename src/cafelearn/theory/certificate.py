@@ -1,0 +1,393 @@
+"""certificate: every claim of the paper, measured on one fit.
+
+The claims are statements about the weights of Eq. 4 and the dispersions they come from.
+They are checked on the fitted labels, centres and weights and on the data, not on what the
+fit reports about itself.
+"""
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._validation import check_data, check_weights
+from cafelearn.descent import data_scale, one_cluster
+from cafelearn.kernels.weights import log_mean
+from cafelearn.theory import formulas as theory
+
+HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
+
+
+class Certificate(pd.DataFrame):
+    """A data frame with one row per claim; prints as a table that fits a terminal."""
+
+    @property
+    def _constructor(self):
+        return Certificate
+
+    @property
+    def all_hold(self):
+        """Whether no claim that applies fails."""
+        return not (self["verdict"] == FAILS).any()
+
+    def __repr__(self):
+        if "verdict" not in self.columns:
+            return super().__repr__()
+        return self.to_string(
+            float_format=lambda x: f"{x:.3g}", na_rep="", justify="left", max_colwidth=60
+        )
+
+
+def certificate(model, X, sample_weight=None):
+    """Check every claim of the paper on a fitted model and its training data.
+
+    Parameters
+    ----------
+    model : MinkowskiWeightedKMeans
+        A fitted model.
+    X : array-like of shape (n_samples, n_features)
+        The data it was fitted on.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The weights it was fitted with.
+
+    Returns
+    -------
+    table : Certificate
+        A :class:`pandas.DataFrame` with one row per claim, named in the index, and the
+        columns `measured`, `bound`, `slack` (how far the measured value is on the right side
+        of its bound), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from cafelearn import MinkowskiWeightedKMeans
+    >>> from cafelearn.theory import certificate
+    >>> X = load_iris().data
+    >>> model = MinkowskiWeightedKMeans(3, p=1.5, dispersion_offset=0, random_state=0).fit(X)
+    >>> table = certificate(model, X)
+    >>> bool(table.all_hold)
+    True
+    >>> table.loc["Theorem 2: lower bound", "verdict"]
+    'holds'
+    """
+    check_is_fitted(model)
+    X = check_data(model, X, reset=False)
+    sample_weight = check_weights(sample_weight, X, model)
+    facts = _Facts(model, X, sample_weight)
+    rows = [*_descent_rows(facts), *_weight_rows(facts), *_objective_rows(facts)]
+    rows += [*_suppression_rows(facts), *_rescaling_rows(facts)]
+    table = pd.DataFrame(
+        rows, columns=["claim", "measured", "bound", "slack", "verdict", "note"]
+    )
+    return Certificate(table.set_index("claim"))
+
+
+class _Facts:
+    """What the claims are about, measured once, with the data scaled to a range near 1."""
+
+    def __init__(self, model, X, sample_weight):
+        self.model, self.p = model, float(model.p)
+        self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
+        self.X = X.astype(np.float64) * model._scale
+        self.sample_weight = sample_weight
+        self.labels = model.labels_
+        if len(self.labels) != len(X):
+            raise ValueError(
+                f"certificate needs the {len(self.labels)} rows that the model was fitted on, "
+                f"got {len(X)}."
+            )
+        self.centers = model.cluster_centers_.astype(np.float64) * model._scale
+        self.weights = model.feature_weights_.astype(np.float64)
+        self.D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
+        self.offset = self._offset()
+        self.moved = int((model.predict(X) != self.labels)[sample_weight > 0].sum())
+
+    def _offset(self):
+        offset = self.model.dispersion_offset
+        if isinstance(offset, str) and offset == "mean":
+            return float(self.D.mean())
+        if isinstance(offset, str):
+            _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
+            _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
+            return float(np.exp(log_mean(log_D)) * 0.1 / self.model.n_clusters)
+        return float(offset) * self.model._scale**self.p
+
+    @property
+    def why_not(self):
+        """Why the claims about Eq. 4 do not apply, or None."""
+        if not (isinstance(self.model.dispersion_offset, str) or self.offset > 0):
+            return self.unfinished
+        return f"weights use dispersion_offset={self.model.dispersion_offset!r}"
+
+    @property
+    def unfinished(self):
+        if self.model.stop_reason_ != "converged":
+            return f"stopped by {self.model.stop_reason_}"
+        return "stopped by tol" if self.moved or self.model.tol > 0 else None
+
+    @property
+    def positive(self):
+        """Clusters of which every dispersion is above 0, as the theory assumes."""
+        return (self.D > 0).all(axis=1)
+
+
+def _row(claim, measured, bound, slack, why_not=None, note=""):
+    if why_not:
+        return claim, measured, bound, slack, NOT_APPLICABLE, why_not
+    return claim, measured, bound, slack, HOLDS if slack >= 0 else FAILS, note
+
+
+def _at_most(claim, measured, bound, tolerance=0.0, **options):
+    """measured <= bound, up to a tolerance that allows for rounding."""
+    slack = bound - measured
+    if 0 > slack >= -tolerance:
+        slack = 0.0
+    return _row(claim, float(measured), float(bound), float(slack), **options)
+
+
+def _descent_rows(facts):
+    model = facts.model
+    path = model.objective_path_
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rises = np.nan_to_num(path[1:] / path[:-1] - 1)
+    moving = isinstance(model.dispersion_offset, str) and model.dispersion_offset == "mean"
+    yield _at_most(
+        "Theorem 1: descent is monotone",
+        rises.max(initial=0.0),
+        0.0,
+        tolerance=facts.exact,
+        why_not="the offset 'mean' moves with the dispersions" if moving else None,
+        note="largest relative rise of the objective",
+    )
+    yield _at_most(
+        "Theorem 1: ends in finitely many steps",
+        model.n_iter_,
+        model.max_iter,
+        why_not=None if model.stop_reason_ == "converged" else facts.unfinished,
+        note="iterations",
+    )
+    yield _at_most(
+        "Fixed point: labels",
+        facts.moved,
+        0,
+        note="rows whose nearest centre is another one",
+    )
+    yield _at_most(
+        "Proposition 1: fixed point, centres",
+        _center_error(facts),
+        0.0,
+        tolerance=facts.exact,
+        why_not=facts.unfinished,
+        note="distance to the Minkowski centre, in ranges",
+    )
+    error = np.abs(theory.feature_weights(facts.D, facts.p, facts.offset) - facts.weights).max()
+    yield _at_most(
+        "Eq. 4: fixed point, weights",
+        error,
+        0.0,
+        tolerance=facts.exact,
+        why_not=facts.unfinished,
+        note="largest difference to Eq. 4 with the offset",
+    )
+
+
+def _center_error(facts):
+    error = 0.0
+    for l in range(len(facts.centers)):
+        members = (facts.labels == l) & (facts.sample_weight > 0)
+        if not members.any():
+            continue
+        X = np.ascontiguousarray(facts.X[members])
+        span = np.ptp(X, axis=0)
+        _, scale = data_scale(X.min(axis=0), X.max(axis=0))
+        center, _ = one_cluster(X, facts.sample_weight[members], scale, facts.p)
+        away = np.abs(center - facts.centers[l]) / np.where(span > 0, span, 1.0)
+        error = max(error, away.max())
+    return error
+
+
+def _weight_rows(facts):
+    w, p = facts.weights, facts.p
+    yield _at_most(
+        "Eq. 4: weights sum to 1",
+        np.abs(w.sum(axis=1) - 1).max(),
+        0.0,
+        tolerance=facts.exact,
+        note="largest difference to 1",
+    )
+    D, w = facts.D[facts.positive], w[facts.positive]
+    note = _left_out(facts)
+    # Pairs of weights too small to have digits left say nothing about their ratio.
+    visible = (w > 1e-150)[:, :, None] & (w > 1e-150)[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_w, log_D = np.log(w), np.log(D)
+        excess = np.abs(_differences(log_w) + _differences(log_D) / (p - 1))
+    yield _at_most(
+        "Proposition 2: power law of ratios",
+        np.where(visible, excess, 0.0).max(initial=0.0),
+        0.0,
+        tolerance=facts.exact / (p - 1) * 100,
+        why_not=facts.why_not,
+        note=note or "largest error of log(w_u / w_v)",
+    )
+    wrong = (_differences(D) < -1e-9 * D[:, None, :]) & (_differences(w) < 0) & visible
+    yield _at_most(
+        "Proposition 2: order is reversed",
+        wrong.sum(),
+        0,
+        why_not=facts.why_not,
+        note=note or "pairs in the wrong order",
+    )
+    tiny = theory.feature_weights(D, 1 + 1e-9)
+    yield _at_most(
+        "Corollary 2: p to 1 selects",
+        np.abs(tiny - theory.selective_limit(D)).max(initial=0.0),
+        0.0,
+        tolerance=_tie_share(D),
+        note=note or "difference to the limit at p = 1 + 1e-9",
+    )
+    large = theory.feature_weights(D, 1e9)
+    yield _at_most(
+        "Corollary 3: p to infinity is uniform",
+        np.abs(large - 1 / facts.D.shape[1]).max(initial=0.0),
+        0.0,
+        tolerance=1e-6,
+        note=note or "difference to 1 / m at p = 1e9",
+    )
+    exponents = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
+    spreads = [
+        np.ptp(np.log(np.maximum(theory.feature_weights(D, q), 1e-300)), axis=1)
+        for q in exponents
+    ]
+    yield _at_most(
+        "Corollary 3: contrast falls with p",
+        np.diff(spreads, axis=0).max(initial=0.0) if len(D) else 0.0,
+        0.0,
+        tolerance=1e-9,
+        note=note or "largest rise of log(max w / min w) over p",
+    )
+
+
+def _differences(values):
+    return values[:, :, None] - values[:, None, :]
+
+
+def _tie_share(D):
+    """How far near-ties keep the weights from the limit at p = 1 + 1e-9."""
+    with np.errstate(divide="ignore"):
+        gaps = np.log(D) - np.log(D).min(axis=1, keepdims=True)
+    return 1.0 if ((gaps > 0) & (gaps < 1e-7)).any() else 1e-9
+
+
+def _left_out(facts):
+    count = int((~facts.positive).sum())
+    return f"{count} clusters with a dispersion of 0 left out" if count else ""
+
+
+def _objective_rows(facts):
+    D, p = facts.D, facts.p
+    W = float((facts.weights**p * D).sum())
+    for claim, value in (
+        ("Lemma 1: objective from dispersions", theory.objective(D, p)),
+        ("Lemma 2: objective from power means", theory.power_mean_objective(D, p)),
+    ):
+        yield _at_most(
+            claim,
+            abs(W - value) / max(W, value) if max(W, value) > 0 else 0.0,
+            0.0,
+            tolerance=facts.exact * 10,
+            why_not=facts.why_not,
+            note="relative difference to the sum of w^p D",
+        )
+    lower, upper = theory.objective_bounds(D, p)
+    tolerance = facts.exact * max(upper, W)
+    yield _row(
+        "Theorem 2: lower bound",
+        W,
+        lower,
+        W - lower if W - lower < -tolerance else max(W - lower, 0.0),
+        facts.why_not,
+        "objective, in units of the data's range",
+    )
+    yield _at_most(
+        "Theorem 2: upper bound",
+        W,
+        upper,
+        tolerance=tolerance,
+        why_not=facts.why_not,
+        note="objective, in units of the data's range",
+    )
+
+
+def _suppression_rows(facts):
+    positive = facts.positive
+    D, w, p = facts.D[positive], facts.weights[positive], facts.p
+    m = facts.D.shape[1]
+    C = D[:, :, None] / D[:, None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = w[:, :, None] / (w[:, None, :] * theory.weight_ratio_bound(C, p))
+    ratio = np.where((C > 1) & (w[:, None, :] > 1e-150) & np.isfinite(ratio), ratio, 0.0)
+    yield _at_most(
+        "Theorem 3: ratio of weights",
+        ratio.max(initial=0.0),
+        1.0,
+        tolerance=facts.exact / (p - 1) * 100,
+        why_not=facts.why_not,
+        note=_left_out(facts) or "largest w_u / (C^(-1/(p-1)) w_v)",
+    )
+    feature, C = theory.dominance(D) if m > 1 else (np.zeros(len(D), int), np.ones(len(D)))
+    dominated = C > 1
+    why_not = facts.why_not or (None if dominated.any() else "no feature dominates its cluster")
+    rows = np.flatnonzero(dominated)
+    heaviest, bound = w[rows, feature[rows]], theory.suppression_bound(C[rows], max(m, 2), p)
+    yield _at_most(
+        "Theorem 4: suppression",
+        _largest_ratio(heaviest, bound),
+        1.0,
+        tolerance=facts.exact * 100,
+        why_not=why_not,
+        note="largest weight of a dominating feature over its bound",
+    )
+    noisy = D[rows, feature[rows]]
+    limit = theory.noise_suppression_bound(noisy, C[rows], max(m, 2), p)
+    yield _at_most(
+        "Corollary 4: noise suppression",
+        _largest_ratio(heaviest**p * noisy, limit),
+        1.0,
+        tolerance=facts.exact * 100,
+        why_not=why_not,
+        note="largest rescaled dispersion over its bound",
+    )
+
+
+def _largest_ratio(values, bounds):
+    seen = bounds > 1e-290
+    return float((values[seen] / bounds[seen]).max(initial=0.0))
+
+
+def _rescaling_rows(facts):
+    """Lemma 3 on rows that are really rescaled, about the centres of the rescaled rows."""
+    w, D, p = facts.weights, facts.D, facts.p
+    rescaled = facts.X * w[facts.labels]
+    measured = theory.dispersions(
+        rescaled, facts.labels, w * facts.centers, p, facts.sample_weight
+    )
+    expected = w**p * D
+    top = expected.max(initial=0.0)
+    yield _at_most(
+        "Lemma 3: rescaled dispersions are w^p D",
+        np.abs(measured - expected).max(initial=0.0) / top if top > 0 else 0.0,
+        0.0,
+        tolerance=facts.exact,
+        note="largest relative difference",
+    )
+    positive = facts.positive
+    D, measured, w = D[positive], measured[positive], w[positive]
+    visible = (measured > 1e-290)[:, :, None] & (measured > 1e-290)[:, None, :]
+    wrong = (_differences(D) > 1e-9 * D[:, None, :]) & (_differences(measured) > 0) & visible
+    yield _at_most(
+        "Lemma 3: dispersion reversal",
+        wrong.sum(),
+        0,
+        why_not=facts.why_not,
+        note=_left_out(facts) or "pairs of features in the old order",
+    )

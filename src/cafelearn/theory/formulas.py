@@ -1,0 +1,516 @@
+"""The paper's definitions, lemmas, theorems and corollaries as functions of dispersions.
+
+A dispersion D[l, v] is the sum of ``abs(x - z)**p`` over the members of cluster l, on
+feature v, about their Minkowski centre z. Functions take arrays whose last axis runs over
+features, and work on logarithms, because for p close to 1 the powers explode.
+:func:`cafelearn.theory.certificate` checks all of it on a fit.
+"""
+
+import numpy as np
+from scipy.special import logsumexp
+
+from cafelearn.descent import data_scale, one_cluster
+
+
+def _check_p(p):
+    if not (np.isscalar(p) and np.isreal(p) and 1 < p < np.inf):
+        raise ValueError(f"p must be a number above 1, got {p!r}.")
+    return float(p)
+
+
+def _log_dispersions(D):
+    D = np.asarray(D, dtype=np.float64)
+    if D.ndim == 0 or not np.all(D >= 0):
+        raise ValueError("Dispersions must be an array of numbers >= 0, features last.")
+    with np.errstate(divide="ignore"):
+        return np.log(D)
+
+
+def _log_means(log_D, p):
+    """log of the power mean of order -1 / (p - 1) over the last axis."""
+    r = -1 / (p - 1)
+    zero = np.isneginf(log_D).any(axis=-1)
+    safe = np.where(np.isneginf(log_D), 0.0, log_D)
+    means = (logsumexp(r * safe, axis=-1) - np.log(log_D.shape[-1])) / r
+    return np.where(zero, -np.inf, means)
+
+
+def minkowski_center(x, p):
+    """The unique z that minimises ``sum(abs(x - z)**p)`` (Eq. 5 and Proposition 1).
+
+    Parameters
+    ----------
+    x : array-like of shape (n_samples,) or (n_samples, n_features)
+        Values; each column has a centre of its own.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    center : float or ndarray of shape (n_features,)
+        The mean for p = 2, towards the median for p to 1, the midrange for p to infinity.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import minkowski_center
+    >>> [round(float(minkowski_center([0.0, 0.0, 3.0], p)), 4) for p in (1.1, 2, 50)]
+    [0.0029, 1.0, 1.4894]
+    """
+    p = _check_p(p)
+    x = np.asarray(x, dtype=np.float64)
+    columns = np.ascontiguousarray(x.reshape(len(x), -1))
+    if not len(x) or not np.isfinite(x).all():
+        raise ValueError("minkowski_center needs at least one value, and finite ones.")
+    _, scale = data_scale(columns.min(axis=0), columns.max(axis=0))
+    center, _ = one_cluster(columns, np.ones(len(x)), scale, p)
+    return float(center[0]) if x.ndim == 1 else center
+
+
+def dispersions(X, labels, centers, p, sample_weight=None):
+    """Within-cluster dispersions, the D of Eq. 4.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    labels : array-like of shape (n_samples,)
+        Cluster of each row, from 0 to n_clusters - 1.
+    centers : array-like of shape (n_clusters, n_features)
+        Centre of each cluster.
+    p : float
+        Minkowski exponent, above 1.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each row.
+
+    Returns
+    -------
+    D : ndarray of shape (n_clusters, n_features)
+        Sum of ``abs(x - z)**p`` over the members of each cluster.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import dispersions
+    >>> dispersions([[0.0, 1.0], [2.0, 1.0], [9.0, 9.0]], [0, 0, 1], [[1, 1], [9, 9]], p=2)
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    p = _check_p(p)
+    X, labels = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    centers = np.asarray(centers, dtype=np.float64)
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    D = np.zeros(centers.shape)
+    for rows in np.array_split(np.arange(len(X)), max(1, len(X) // 4096)):
+        away = weights[rows, None] * np.abs(X[rows] - centers[labels[rows]]) ** p
+        np.add.at(D, labels[rows], away)
+    return D
+
+
+def feature_weights(D, p, offset=0.0):
+    """Feature weights from dispersions (Eq. 4 and Proposition 2).
+
+    Parameters
+    ----------
+    D : array-like of shape (..., n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+    offset : float, default=0.0
+        Constant added to every dispersion.
+
+    Returns
+    -------
+    w : ndarray, shaped as D
+        Weights proportional to ``(D + offset)**(-1 / (p - 1))``, summing to 1. Where a
+        dispersion is 0, the features of dispersion 0 share the weight equally.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import feature_weights
+    >>> feature_weights([1.0, 2.0, 4.0], p=2).round(3)
+    array([0.571, 0.286, 0.143])
+    """
+    p = _check_p(p)
+    log_D = _log_dispersions(np.asarray(D, dtype=np.float64) + offset)
+    smallest = log_D.min(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        relative = np.where(log_D == smallest, 0.0, (smallest - log_D) / (p - 1))
+    w = np.exp(relative)
+    return w / w.sum(axis=-1, keepdims=True)
+
+
+def selective_limit(D):
+    """Limit of the weights for p to 1 (Corollary 2): only the smallest dispersions count.
+
+    Parameters
+    ----------
+    D : array-like of shape (..., n_features)
+        Dispersions.
+
+    Returns
+    -------
+    w : ndarray, shaped as D
+        Equal weights on the features of smallest dispersion, 0 elsewhere.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import selective_limit
+    >>> selective_limit([2.0, 1.0, 1.0])
+    array([0. , 0.5, 0.5])
+    """
+    log_D = _log_dispersions(D)
+    smallest = log_D == log_D.min(axis=-1, keepdims=True)
+    return smallest / smallest.sum(axis=-1, keepdims=True)
+
+
+def weight_ratio(D_u, D_v, p):
+    """w_u / w_v from two dispersions of one cluster (Proposition 2).
+
+    It is monotone in p and tends to 1 as p grows (Corollary 3).
+
+    Parameters
+    ----------
+    D_u, D_v : float or array-like
+        Dispersions, above 0.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    ratio : float or ndarray
+        ``(D_v / D_u)**(1 / (p - 1))``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import weight_ratio
+    >>> [round(float(weight_ratio(4.0, 1.0, p)), 4) for p in (1.5, 2, 3, 100)]
+    [0.0625, 0.25, 0.5, 0.9861]
+    """
+    p = _check_p(p)
+    with np.errstate(under="ignore", over="ignore"):
+        return np.exp((np.log(D_v) - np.log(D_u)) / (p - 1))
+
+
+def weight_ratio_bound(C, p):
+    """Bound of w_u / w_v when D_u >= C D_v (Theorem 3).
+
+    Parameters
+    ----------
+    C : float or array-like
+        Ratio of dispersions, above 1.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    bound : float or ndarray
+        ``C**(-1 / (p - 1))``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import weight_ratio_bound
+    >>> float(weight_ratio_bound(4.0, p=2))
+    0.25
+    """
+    return weight_ratio(C, 1.0, p)
+
+
+def power_mean(D, r):
+    """Power mean of order r over features (Definition 1); r = 0 is the geometric mean.
+
+    Parameters
+    ----------
+    D : array-like of shape (..., n_features)
+        Dispersions.
+    r : float
+        Order; -inf is the minimum and inf the maximum.
+
+    Returns
+    -------
+    mean : float or ndarray of shape (...)
+        The mean. With a dispersion of 0 and r <= 0 it is 0.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import power_mean
+    >>> [round(float(power_mean([1.0, 4.0], r)), 12) for r in (-1, 0, 1)]
+    [1.6, 2.0, 2.5]
+    """
+    log_D = _log_dispersions(D)
+    if r == -np.inf:
+        return np.exp(log_D.min(axis=-1))
+    if r == np.inf:
+        return np.exp(log_D.max(axis=-1))
+    if r == 0:
+        return np.exp(log_D.mean(axis=-1))
+    if r < 0:
+        return np.exp(_log_means(log_D, 1 - 1 / r))
+    return np.exp((logsumexp(r * log_D, axis=-1) - np.log(log_D.shape[-1])) / r)
+
+
+def objective(D, p):
+    """The mwk-means objective in terms of dispersions alone (Lemma 1).
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    W : float
+        ``sum_l (sum_v D[l, v]**(-1 / (p - 1)))**(1 - p)``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import feature_weights, objective
+    >>> D = [[1.0, 3.0], [2.0, 2.0]]
+    >>> objective(D, p=2)
+    1.75
+    >>> float((feature_weights(D, p=2) ** 2 * D).sum())
+    1.75
+    """
+    p = _check_p(p)
+    log_D = _log_dispersions(D)
+    zero = np.isneginf(log_D).any(axis=-1)
+    safe = np.where(np.isneginf(log_D), 0.0, log_D)
+    each = np.exp((1 - p) * logsumexp(-safe / (p - 1), axis=-1))
+    return float(np.where(zero, 0.0, each).sum())
+
+
+def power_mean_objective(D, p):
+    """The objective as a sum of power means of dispersions (Lemma 2).
+
+    Minimising the objective is minimising the sum of these means (Corollary 1).
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    W : float
+        ``m**(1 - p) * sum_l power_mean(D[l], -1 / (p - 1))``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import power_mean_objective
+    >>> power_mean_objective([[1.0, 3.0], [2.0, 2.0]], p=2)
+    1.75
+    """
+    p = _check_p(p)
+    log_D = _log_dispersions(D)
+    return float(np.exp(_log_means(log_D, p) + (1 - p) * np.log(log_D.shape[-1])).sum())
+
+
+def objective_bounds(D, p):
+    """Lower and upper bound of the objective (Theorem 2).
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    lower, upper : float
+        ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (reached for
+        p to 1), and of their geometric mean (reached for p to infinity).
+
+    Examples
+    --------
+    >>> from cafelearn.theory import objective, objective_bounds
+    >>> D = [[1.0, 4.0], [2.0, 2.0]]
+    >>> objective_bounds(D, p=2)
+    (1.5, 2.0)
+    >>> round(objective(D, p=2), 12)
+    1.8
+    """
+    p = _check_p(p)
+    log_D = _log_dispersions(D)
+    factor = (1 - p) * np.log(log_D.shape[-1])
+    lower = np.exp(log_D.min(axis=-1) + factor).sum()
+    upper = np.exp(log_D.mean(axis=-1) + factor).sum()
+    return float(lower), float(upper)
+
+
+def normalized_objective(D, p):
+    """Where the objective lies between its bounds: 0 the lower, 1 the upper (Figure 2).
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    position : float
+        A number in [0, 1]; 0 where both bounds are equal.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import normalized_objective
+    >>> round(normalized_objective([[1.0, 4.0], [2.0, 2.0]], p=2), 6)
+    0.6
+    """
+    p = _check_p(p)
+    log_D = _log_dispersions(D)
+    # Relative to the largest mean, and without m**(1 - p): both leave the range of floats.
+    logs = log_D.min(axis=-1), _log_means(log_D, p), log_D.mean(axis=-1)
+    peak = np.max(logs[2])
+    if np.isneginf(peak):
+        return 0.0
+    lower, value, upper = (np.exp(log - peak).sum() for log in logs)
+    return float((value - lower) / (upper - lower)) if upper > lower else 0.0
+
+
+def dominance(D):
+    """For each cluster, the feature of largest dispersion and the C of Theorem 4.
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+
+    Returns
+    -------
+    feature : ndarray of shape (n_clusters,)
+        Index u of the feature with the largest dispersion.
+    C : ndarray of shape (n_clusters,)
+        The largest C with ``D[l, u] >= C * D[l, v]`` for all v != u; above 1 if the feature
+        dominates.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import dominance
+    >>> dominance([[1.0, 8.0, 2.0]])
+    (array([1]), array([4.]))
+    """
+    D = np.asarray(D, dtype=np.float64)
+    order = np.argsort(D, axis=-1)
+    rows = np.arange(len(D))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        C = D[rows, order[:, -1]] / D[rows, order[:, -2]] if D.shape[1] > 1 else np.ones(len(D))
+    return order[:, -1], C
+
+
+def suppression_bound(C, n_features, p):
+    """Bound of the weight of a feature that is C times as dispersed as all others (Theorem 4).
+
+    Parameters
+    ----------
+    C : float or array-like
+        Dominance, above 1.
+    n_features : int
+        Number of features m.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    bound : float or ndarray
+        ``1 / (1 + (m - 1) * C**(1 / (p - 1)))``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import feature_weights, suppression_bound
+    >>> round(float(suppression_bound(4.0, n_features=3, p=2)), 6)
+    0.111111
+    >>> round(float(feature_weights([1.0, 1.0, 4.0], p=2)[2]), 6)
+    0.111111
+    """
+    p = _check_p(p)
+    with np.errstate(under="ignore", divide="ignore"):
+        log_odds = np.log(n_features - 1.0) + np.log(C) / (p - 1)
+        return np.exp(-np.logaddexp(0.0, log_odds))
+
+
+def noise_pairs(D, D_clean):
+    """Which (cluster, feature) pairs are noise pairs (Definition 2).
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions of the data at hand.
+    D_clean : array-like of shape (n_clusters, n_features)
+        Dispersions without noise.
+
+    Returns
+    -------
+    noisy : ndarray of bool, shaped as D
+        True where the dispersion is inflated.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import noise_pairs
+    >>> noise_pairs([[1.0, 5.0]], [[1.0, 2.0]])
+    array([[False,  True]])
+    """
+    return np.asarray(D) > np.asarray(D_clean)
+
+
+def rescaled_dispersions(D, p):
+    """Dispersions of the data rescaled by its weights (Definition 3 and Lemma 3).
+
+    Their order within a cluster is the reverse of that of `D`.
+
+    Parameters
+    ----------
+    D : array-like of shape (n_clusters, n_features)
+        Dispersions.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    D_rescaled : ndarray, shaped as D
+        ``w**p * D``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import rescaled_dispersions
+    >>> rescaled_dispersions([1.0, 2.0, 4.0], p=2).round(3)
+    array([0.327, 0.163, 0.082])
+    """
+    w = feature_weights(D, p)
+    return w ** _check_p(p) * np.asarray(D, dtype=np.float64)
+
+
+def noise_suppression_bound(D_u, C, n_features, p):
+    """Bound of the rescaled dispersion of a dominating noise pair (Corollary 4).
+
+    It falls as C grows. The paper says that it falls as p grows, too; it does not always:
+    for 3 features and C = 2 the divisor below is 150 at p = 1.2, 25 at p = 2 and 56 at
+    p = 3.
+
+    Parameters
+    ----------
+    D_u : float or array-like
+        Dispersion of the pair.
+    C : float or array-like
+        Its dominance, above 1.
+    n_features : int
+        Number of features m.
+    p : float
+        Minkowski exponent, above 1.
+
+    Returns
+    -------
+    bound : float or ndarray
+        ``D_u / (1 + (m - 1) * C**(1 / (p - 1)))**p``.
+
+    Examples
+    --------
+    >>> from cafelearn.theory import noise_suppression_bound
+    >>> round(float(noise_suppression_bound(4.0, C=4.0, n_features=3, p=2)), 6)
+    0.049383
+    """
+    return np.asarray(D_u) * suppression_bound(C, n_features, p) ** _check_p(p)
