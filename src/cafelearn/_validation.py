@@ -23,7 +23,7 @@ def _is_numeric(column):
         return kind.is_numeric() or str(kind) == "Boolean"
     if getattr(kind, "kind", "O") in "biuf":
         return True
-    if kind != object:
+    if kind != np.dtype(object):
         return False
     try:
         np.asarray(column, dtype=np.float64)

@@ -20,7 +20,14 @@ from cafelearn.kernels.assign import (
     member_chunk,
     relabel_chunk,
 )
-from cafelearn.kernels.centers import Brackets, begin, empty_brackets, refine
+from cafelearn.kernels.centers import (
+    Brackets,
+    begin,
+    empty_brackets,
+    fits,
+    fitting_scale,
+    refine,
+)
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.sums import SPREAD, clear, empty_sums, merge
 from cafelearn.kernels.weights import log_mean, log_objective, update_weights
@@ -295,19 +302,18 @@ def _measure(state, sums, problem):
         if sums.fingerprint[l] == state.fingerprint[l] and sums.fingerprint[l] != 0:
             continue
         for v in range(n_features):
-            z = state.centers[l, v]
+            z = np.float64(state.centers[l, v])
             reach = max(sums.high[l, v] - z, z - sums.low[l, v])
             if sums.mass[l] == 0 or reach == 0:
                 brackets.log_dispersion[l, v] = -np.inf
                 continue
-            exponent = np.floor(np.log2(reach))
             scale = brackets.scale[l, v]
-            if abs(np.log2(scale) + exponent) * max(p, 2.0) < 60:
+            if fits(scale, reach, p):
                 brackets.log_dispersion[l, v] = np.log(sums.terms[l, SPREAD, v]) - p * np.log(
                     scale
                 )
             else:
-                brackets.scale[l, v] = 2.0**-exponent
+                brackets.scale[l, v] = fitting_scale(sums.low[l, v], sums.high[l, v], z, p)
                 again = True
     return MEASURE if again else STOP
 

@@ -383,7 +383,7 @@ def _is(value, name):
 
 
 def _log_offset(estimator, X, sample_weight, feature_scale):
-    """ "mean", or the log of the constant that is added to the dispersions."""
+    """Log of the constant that is added to the dispersions, or the word "mean"."""
     offset = estimator.dispersion_offset
     if _is(offset, "mean"):
         return "mean"

@@ -46,6 +46,8 @@ from cafelearn.kernels.sums import (
 # Ten is usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
 BEYOND, BEYOND_SINGLE = 1e308, 3e38
+# Beyond this exponent the scale follows the centre.
+HUGE = 25
 
 
 # Rows of Brackets.values, each of shape (k, m). One array, because every array that a
@@ -64,7 +66,9 @@ REST_SLOPE = 10
 SLOPE = 11  # mean slope from the first place to the root of the last search
 SIDE = 12  # which end moved last: -1, 1, or 0 for none
 PASSES = 13
-N_VALUES = 14
+LEAST = 14  # the members' extrema
+MOST = 15
+N_VALUES = 16
 
 
 class Brackets(NamedTuple):
@@ -237,17 +241,33 @@ def begin(brackets, centers, l, v, low, high, mass, p):
     values[SPAN, l, v] = span
     # Wider by a little: the ends themselves may be visited.
     values[LOW, l, v], values[HIGH, l, v] = low - 1e-3 * span, high + 1e-3 * span
-    exponent = np.floor(np.log2(span))
-    # Powers of numbers too far from 1 leave the format; then the sums say nothing.
-    usable = abs(np.log2(brackets.scale[l, v]) + exponent) * max(p, 2.0) < 60
+    values[LEAST, l, v], values[MOST, l, v] = low, high
+    usable = fits(brackets.scale[l, v], max(high - centers[l, v], centers[l, v] - low), p)
     if not usable:
-        brackets.scale[l, v] = 2.0**-exponent
         if not low <= centers[l, v] <= high:
             centers[l, v] = low + 0.5 * span
-    half = 0.5 * span * brackets.scale[l, v]
-    guess = mass * half ** (p - 1) if p < 2 else mass ** (1 / (p - 1)) * half
+        brackets.scale[l, v] = fitting_scale(low, high, np.float64(centers[l, v]), p)
+    half = 0.5 * span
+    guess = mass * (half * brackets.scale[l, v]) ** (p - 1) if p < 2 else half
     values[VALUE_LOW, l, v], values[VALUE_HIGH, l, v] = -guess, guess
     return usable
+
+
+@njit(**EXACT)
+def fits(scale, reach, p):
+    """Whether powers of numbers up to scale * reach stay well inside the format."""
+    return reach > 0 and abs(np.log2(scale * reach)) * max(p, 2.0) < 60
+
+
+@njit(**EXACT)
+def fitting_scale(low, high, center, p):
+    """A scale that brings the members near 1 as seen from the centre.
+
+    A power of two, which rounds nothing, except for exponents so large that even the
+    powers of 1/2 vanish.
+    """
+    reach = max(high - center, center - low)
+    return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
 
 
 @njit(**EXACT)
@@ -279,7 +299,8 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
         reach = max(reach, haste * abs(z - values[START, l, v]))
     if p > 2:
         value, step = _newton(terms, v, p)
-        target = z + step / scale
+        value, step = value / scale, step / scale
+        target = z + step
         # A Newton step leaves an error of the step's square, or less than that for p < 3.
         exact = (abs(target - z) / span) ** min(p - 1, 2.0) * span <= reach
         # The gradient falls from here to 0 at the target; the spread falls by its integral.
@@ -303,6 +324,9 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
         _close(brackets, l, v, spread, p)
     else:
         centers[l, v] = target
+        if p > HUGE:
+            low, high = values[LEAST, l, v], values[MOST, l, v]
+            brackets.scale[l, v] = fitting_scale(low, high, target, p)
 
 
 @njit(**EXACT)
@@ -413,10 +437,10 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
         rest -= at_below * left**q
         slope -= at_below * left ** (q - 1)
     slope = max(q * slope, 0.0)
-    bend = np.inf
+    last, bend = values[LAST, l, v], np.inf
     if values[PASSES, l, v] > 1 and values[GAP, l, v] == below:
         # Two visits to this gap tell how far the rest is from a straight line.
-        bend = abs(slope - values[REST_SLOPE, l, v]) / (abs(z - values[LAST, l, v]) * scale)
+        bend = abs(slope - values[REST_SLOPE, l, v]) / (abs(z - last) * scale)
     values[GAP, l, v], values[REST_SLOPE, l, v] = below, slope
     if rest - slope * left - at_above * width**q >= 0:
         return np.nan, False, 0.0
@@ -438,15 +462,18 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
     change += at_above * (from_above ** (q + 1) - right ** (q + 1))
     step = abs(root - z)
     # The model errs by half its bend times the square of the step, over the growth of the
-    # gradient; before the bend is known, by no more than the singular ends allow.
+    # gradient. The bend is measured between this visit and the last, which tells of the
+    # places in between, and no more than the ends of the gap allow if they are not near.
     clearance = min(min(z, root) - below, above - max(z, root))
-    error = step * step * min(1 / clearance if clearance > 0 else np.inf, bend * scale / growth)
+    error = step * step / clearance if clearance > 0 else np.inf
+    if max(abs(z - last), step) <= min(clearance, last - below, above - last):
+        error = min(error, step * step * bend * scale / growth)
     return root, step <= reach or error <= reach, change
 
 
 @njit(**EXACT)
 def _singular_root(near, far, width, rest, slope, origin, q):
-    """The y in (0, width / 2] with near y^q - far (width - y)^q + rest + slope (y - origin) = 0.
+    """The y <= width / 2 with near y^q - far (width - y)^q + rest + slope (y - origin) = 0.
 
     Newton in u = y^q, in which the left side is smooth near 0, kept inside a bracket.
     Returns y and the derivative there.

@@ -61,7 +61,8 @@ class PowerPlan(NamedTuple):
     exponent: float
     branch: int
     bias: float  # what _split adds to the exponent of the base
-    least: float  # bases whose biased exponent is below count as 0
+    least: float  # bases whose biased exponent is below count as 0 (small exponents)
+    lowest: float  # results whose log2 is below count as 0
     most: float  # log2 of the result is cut here
     mantissa: np.ndarray  # coefficients of f^q,
     logarithm: np.ndarray  # of log2 f
@@ -69,7 +70,7 @@ class PowerPlan(NamedTuple):
 
 
 def _monomials(function, low, high, terms):
-    """Coefficients in (f - middle) of the Chebyshev interpolant of `function` on [low, high]."""
+    """Coefficients in (f - middle) of the Chebyshev interpolant on [low, high]."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
     return chebyshev.cheb2poly(series) / half ** np.arange(terms)
@@ -96,6 +97,7 @@ def power_plan(exponent, dtype=np.float64):
         branch,
         dtype.type(bias),
         dtype.type(bias + least),
+        dtype.type(limits.minexp + 1),
         dtype.type(limits.maxexp - 2),
         *(c.astype(dtype) for c in polynomials),
     )
@@ -340,7 +342,7 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
     prefer_wide_vectors()
     zero, middle = columns.dtype.type(0), columns.dtype.type(1.5)
     exponent, branch = plan.exponent, plan.branch
-    bias, least, most = plan.bias, plan.least, plan.most
+    bias, least, lowest, most = plan.bias, plan.least, plan.lowest, plan.most
     mantissa = _mantissa_terms(plan.mantissa)
     logarithm = _logarithm_terms(plan.logarithm)
     exponential = _exponential_terms(plan.exponential)
@@ -411,7 +413,7 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
                 high, f = _split(t)
                 log2 = (high - bias + _horner(logarithm, f - middle)) * exponent
                 power = _exp2(smaller(log2, most), exponential)
-                out[into, b] += power if high > least else zero
+                out[into, b] += power if log2 > lowest else zero
 
 
 @njit(**EXACT)
@@ -458,7 +460,7 @@ def add_relative_powers(out, l, columns, centers, weights, inverse_peaks, size, 
     zero, middle, bias = columns.dtype.type(0), columns.dtype.type(1.5), plan.bias
     logarithm = _logarithm_terms(plan.logarithm)
     exponential = _exponential_terms(plan.exponential)
-    exponent, least, most = plan.exponent, plan.least, plan.most
+    exponent, lowest, most = plan.exponent, plan.lowest, plan.most
     for v in range(centers.shape[1]):
         center, weight = centers[l, v], weights[l, v]
         for b in range(size):
@@ -466,4 +468,4 @@ def add_relative_powers(out, l, columns, centers, weights, inverse_peaks, size, 
             high, f = _split(t)
             log2 = (high - bias + _horner(logarithm, f - middle)) * exponent
             power = _exp2(smaller(log2, most), exponential)
-            out[l, b] += power if high > least else zero
+            out[l, b] += power if log2 > lowest else zero

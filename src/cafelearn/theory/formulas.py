@@ -58,9 +58,9 @@ def minkowski_center(x, p):
     """
     p = _check_p(p)
     x = np.asarray(x, dtype=np.float64)
-    columns = np.ascontiguousarray(x.reshape(len(x), -1))
-    if not len(x) or not np.isfinite(x).all():
+    if not x.size or not np.isfinite(x).all():
         raise ValueError("minkowski_center needs at least one value, and finite ones.")
+    columns = np.ascontiguousarray(x.reshape(len(x), -1))
     _, scale = data_scale(columns.min(axis=0), columns.max(axis=0))
     center, _ = one_cluster(columns, np.ones(len(x)), scale, p)
     return float(center[0]) if x.ndim == 1 else center

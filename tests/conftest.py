@@ -1,0 +1,41 @@
+"""Data shared by the tests."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from sklearn.datasets import load_iris, load_wine
+
+# Compiling a kernel takes seconds the first time, which is no property of the test.
+settings.register_profile(
+    "cafelearn",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("cafelearn")
+
+
+def make_blobs(n_rows=400, n_features=6, n_clusters=3, n_noise=2, seed=0):
+    """Gaussian clusters with some features that are pure noise."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(scale=4, size=(n_clusters, n_features))
+    y = rng.integers(n_clusters, size=n_rows)
+    X = centers[y] + rng.normal(size=(n_rows, n_features))
+    X[:, n_features - n_noise :] = rng.normal(scale=4, size=(n_rows, n_noise))
+    return X, y
+
+
+@pytest.fixture
+def blobs():
+    return make_blobs()
+
+
+@pytest.fixture(params=["iris", "wine", "blobs"])
+def data(request):
+    """Three small data sets, each feature brought to a range of 1."""
+    X = {
+        "iris": lambda: load_iris().data,
+        "wine": lambda: load_wine().data,
+        "blobs": lambda: make_blobs()[0],
+    }[request.param]()
+    return np.ascontiguousarray((X - X.mean(axis=0)) / np.ptp(X, axis=0))
