@@ -32,6 +32,9 @@ from cafelearn.descent import (
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import log_mean
 
+# Starts often end in the same clustering; rounding must not decide between them.
+TIE = 1e-9
+
 
 class MinkowskiWeightedKMeans(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
@@ -76,8 +79,9 @@ class MinkowskiWeightedKMeans(
         - An array holds the centres; run once.
         - A callable takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts; the one with the lowest objective (``inertia_``) is kept. An
-        array or "anomalous" as `init` is run once, whatever `n_init`.
+        Number of starts; the one with the lowest objective (``inertia_``) is kept, the
+        first of them if several agree to 1e-9. An array or "anomalous" as `init` is run
+        once, whatever `n_init`.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
@@ -225,7 +229,9 @@ class MinkowskiWeightedKMeans(
         sample_weight = check_weights(sample_weight, X, self)
         if len(X) < self.n_clusters:
             raise ValueError(f"n_samples={len(X)} should be >= n_clusters={self.n_clusters}.")
-        scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+        low, high = X.min(axis=0), X.max(axis=0)
+        _warn_of_constant_features(self, low == high)
+        scale, feature_scale = data_scale(low, high)
         offset = _log_offset(self, X, sample_weight, feature_scale)
         problem = make_problem(X, self.p, scale, offset, self.max_iter, self.tol)
 
@@ -356,13 +362,13 @@ def run_starts(X, sample_weight, feature_scale, problem, start, seeds, n_jobs, v
     best, objectives = None, []
     for number, result in enumerate(workers(delayed(run)(seed) for seed in seeds)):
         objectives.append(result.log_inertia)
-        if best is None or result.log_inertia < best.log_inertia:
+        if best is None or result.log_inertia < best.log_inertia - TIE:
             best = result
         if verbose:
             sys.stderr.write(
                 f"start {number + 1}/{len(seeds)}: objective "
                 f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
-                f"{result.stop_reason}\\n"
+                f"{result.stop_reason}\n"
             )
     return best, np.asarray(objectives)
 
@@ -371,6 +377,21 @@ def to_units(log_values):
     """exp, which may honestly leave the range of a float (p = 50 on data of 1e100)."""
     with np.errstate(over="ignore", under="ignore"):
         return np.exp(log_values)
+
+
+def _warn_of_constant_features(estimator, constant):
+    if isinstance(estimator.dispersion_offset, str) or estimator.dispersion_offset > 0:
+        return
+    if constant.any() and not constant.all():
+        names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
+        shown = ", ".join(repr(name) for name in names[:5].tolist())
+        warnings.warn(
+            f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
+            f"that do not vary, and {len(names)} of X are constant ({shown}"
+            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _n_starts(estimator):

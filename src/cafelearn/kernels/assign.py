@@ -282,8 +282,10 @@ def hash_rows(X):
     hashes = np.zeros(len(X), dtype=np.uint64)
     for i in range(len(X)):
         for v in range(X.shape[1]):
-            # Adding 0 makes -0.0 and 0.0 one value.
-            hashes[i] = _hash(hashes[i] ^ to_bits(np.float64(X[i, v]) + 0.0))
+            value = np.float64(X[i, v])
+            # -0.0 and 0.0 are one value with different bits.
+            bits = to_bits(value) if value != 0 else np.uint64(0)
+            hashes[i] = _hash(hashes[i] ^ bits)
     return hashes
 
 

@@ -1,0 +1,175 @@
+"""Distances, labels and sums of one chunk against the reference."""
+
+import numpy as np
+import pytest
+
+import reference
+from cafelearn.descent import assign, distances, make_model, start
+from cafelearn.kernels.assign import (
+    BLOCK,
+    PAD,
+    hash_rows,
+    make_geometry,
+    member_chunk,
+    relabel_chunk,
+)
+from cafelearn.kernels.sums import (
+    ABOVE,
+    AT_ABOVE,
+    AT_BELOW,
+    BELOW,
+    CURVE_DOWN,
+    CURVE_UP,
+    PULL_DOWN,
+    PULL_UP,
+    SPREAD,
+    empty_sums,
+    merge,
+)
+
+EXPONENTS = (1.01, 1.1, 1.5, 2.0, 2.7, 3.0, 4.0, 6.0, 10.0, 50.0)
+
+
+def case(n=300, m=7, k=4, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m)).astype(dtype)
+    w = rng.random((k, m)).astype(dtype)
+    return X, X[:k].copy(), w / w.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 3, 2), (BLOCK + 1, 17, 3), (700, 40, 9)])
+def test_distances(shape, p):
+    X, Z, w = case(*shape)
+    expected = reference.distances(X, Z, w, p) ** (1 / p)
+    out = distances(X, make_model(Z, w, p, 1.0, X.dtype))
+    np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_labels(p):
+    X, Z, w = case(2000, 12, 6)
+    labels, nearest = assign(X, make_model(Z, w, p, 1.0, X.dtype))
+    np.testing.assert_array_equal(labels, reference.assign(X, Z, w, p))
+    expected = reference.distances(X, Z, w, p).min(axis=1) ** (1 / p)
+    np.testing.assert_allclose(nearest, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_single_precision():
+    X, Z, w = case(1000, 12, 6, dtype=np.float32)
+    for p in EXPONENTS:
+        out = distances(X, make_model(Z, w, p, 1.0, X.dtype))
+        assert out.dtype == np.float32
+        expected = reference.distances(*(a.astype(float) for a in (X, Z, w)), p) ** (1 / p)
+        np.testing.assert_allclose(out, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_threads_do_not_change_the_bits():
+    X, Z, w = case(30_000, 40, 5)
+    model = make_model(Z, w, 1.3, 1.0, X.dtype)
+    for one, two in zip(assign(X, model, 1), assign(X, model, 3), strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(distances(X, model, 1), distances(X, model, 4))
+
+
+def test_a_tie_goes_to_the_lower_index():
+    X = np.array([[0.0], [1.0]])
+    Z = np.array([[-1.0], [1.0], [1.0]])
+    labels, _ = assign(X, make_model(Z, np.ones((3, 1)), 1.5, 1.0, X.dtype))
+    np.testing.assert_array_equal(labels, [0, 1])
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+def test_old_labels_only_save_time(p):
+    X, Z, w = case(3000, 40, 6)
+    expected, _ = assign(X, make_model(Z, w, p, 1.0, X.dtype))
+    geometry, ones = make_geometry(p, X.dtype), np.ones(len(X))
+    brackets = start_state(Z, p, X).brackets
+    for old in (np.full(len(X), -1), expected, np.arange(len(X)) % 6, np.zeros(len(X))):
+        labels, sums = old.astype(np.int32), empty_sums(*Z.shape)
+        relabel_chunk(sums, labels, X, ones, 0, len(X), Z, w, brackets, geometry)
+        np.testing.assert_array_equal(labels, expected)
+        assert sums.changed[0] == (old != expected).sum()
+        np.testing.assert_array_equal(sums.mass, np.bincount(expected, minlength=6))
+
+
+def start_state(Z, p, X):
+    from cafelearn.descent import make_problem
+
+    return start(Z, np.full(Z.shape[1], 0.25), make_problem(X, p, 1.0, -np.inf, 5, 0.0))
+
+
+@pytest.mark.parametrize("p", EXPONENTS)
+@pytest.mark.parametrize("how", ["assigned", "members"])
+def test_sums_about_the_centers(p, how):
+    X, Z, w = case(900, 5, 3)
+    X = np.round(X, 1)  # ties, so that neighbours have multiplicities
+    weights = np.random.default_rng(1).integers(0, 3, size=len(X)).astype(float)
+    geometry, brackets = make_geometry(p, X.dtype), start_state(Z, p, X).brackets
+    sums, labels = empty_sums(*Z.shape), reference.assign(X, Z, w, p).astype(np.int32)
+    if how == "assigned":
+        start_labels = np.arange(len(X), dtype=np.int32) % 3
+        relabel_chunk(sums, start_labels, X, weights, 0, len(X), Z, w, brackets, geometry)
+    else:
+        member_chunk(sums, labels, X, weights, 0, len(X), Z, brackets, geometry, True)
+    for l in range(3):
+        rows = (labels == l) & (weights > 0)
+        x, wt = X[rows], weights[rows, None]
+        t = 0.25 * (x - Z[l])
+        np.testing.assert_array_equal(sums.low[l], x.min(axis=0))
+        np.testing.assert_array_equal(sums.high[l], x.max(axis=0))
+        assert sums.mass[l] == wt.sum()
+        with np.errstate(divide="ignore"):
+            curve = np.where(t != 0, np.abs(t) ** (p - 2), 0.0)
+        down = (wt * np.where(t < 0, np.abs(t), 0) ** (p - 1)).sum(axis=0)
+        up = (wt * np.where(t > 0, t, 0) ** (p - 1)).sum(axis=0)
+        expected = {SPREAD: (wt * np.abs(t) ** p).sum(axis=0)}
+        if p > 2:
+            expected[PULL_DOWN], expected[PULL_UP] = down, up
+            expected[CURVE_DOWN] = (wt * curve * (t < 0)).sum(axis=0)
+            expected[CURVE_UP] = (wt * curve * (t > 0)).sum(axis=0)
+        else:
+            expected[PULL_DOWN] = down - up
+        if p < 2:
+            expected[CURVE_DOWN] = (wt * curve).sum(axis=0)
+            below = np.where(x <= Z[l], x, -np.inf).max(axis=0)
+            above = np.where(x > Z[l], x, np.inf).min(axis=0)
+            expected[BELOW], expected[ABOVE] = below, above
+            expected[AT_BELOW] = (wt * (x == below)).sum(axis=0)
+            expected[AT_ABOVE] = (wt * (x == above)).sum(axis=0)
+        for term, value in expected.items():
+            np.testing.assert_allclose(sums.terms[l, term], value, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("p", [1.3, 2.0, 3.0])
+def test_chunks_merge_into_the_whole(p):
+    X, Z, w = case(1000, 6, 3)
+    X = np.round(X, 1)
+    geometry, brackets = make_geometry(p, X.dtype), start_state(Z, p, X).brackets
+    weights = np.ones(len(X))
+    whole, total = empty_sums(*Z.shape), empty_sums(*Z.shape)
+    first, second = (np.full(len(X), -1, dtype=np.int32) for _ in range(2))
+    relabel_chunk(whole, first, X, weights, 0, len(X), Z, w, brackets, geometry)
+    for start_, stop in ((0, 313), (313, 314), (314, 1000)):
+        part = empty_sums(*Z.shape)
+        relabel_chunk(part, second, X, weights, start_, stop, Z, w, brackets, geometry)
+        merge(total, part)
+    np.testing.assert_array_equal(first, second)
+    for name, a, b in zip(whole._fields, whole, total, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, err_msg=name)
+
+
+def test_hash_of_rows_depends_on_values_alone():
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    X[500] = X[7]
+    X[3] = [0.0, 1.0, 2.0]
+    X[4] = [-0.0, 1.0, 2.0]
+    hashes = hash_rows(X)
+    assert hashes[500] == hashes[7]
+    assert hashes[3] == hashes[4]
+    assert len(np.unique(hashes)) == 998
+    np.testing.assert_array_equal(hash_rows(X[::-1].copy()), hashes[::-1])
+
+
+def test_padding_divides_the_block():
+    assert BLOCK % PAD == 0
