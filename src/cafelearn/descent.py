@@ -14,8 +14,12 @@ from numba import njit
 from cafelearn.kernels.assign import (
     Geometry,
     assign_chunk,
+    buffer,
     chunk_rows,
     distance_chunk,
+    empty_members,
+    gather_members,
+    gathered_chunk,
     make_geometry,
     member_chunk,
     relabel_chunk,
@@ -329,19 +333,34 @@ def _all_members(fingerprints):
 
 
 @njit(**EXACT)
-def _descend(phase, state, total, part, labels, X, sample_weight, problem):
+def _descend(phase, state, total, part, members, labels, X, sample_weight, problem):
     """Run to the end on this thread, without the interpreter."""
-    rows = problem.chunk
+    rows, geometry = problem.chunk, problem.geometry
+    n_clusters, n_features = state.centers.shape
+    small = len(members.first) > 1
+    powers = buffer(n_features if small and geometry.p > 2 else np.int64(1), X)
     while phase != STOP:
         clear(total)
         for first in range(0, len(X), rows):
             last = min(first + rows, len(X))
             clear(part)
-            chunk_pass(
-                part, phase, state, labels, X, sample_weight, first, last, problem.geometry
-            )
+            if small and phase == CENTER:
+                gathered_chunk(
+                    part,
+                    members,
+                    first // rows,
+                    powers,
+                    state.centers,
+                    state.brackets,
+                    geometry,
+                )
+            else:
+                chunk_pass(part, phase, state, labels, X, sample_weight, first, last, geometry)
             merge(total, part)
+        before = phase
         phase = advance(phase, state, total, problem)
+        if small and before == ASSIGN and phase == CENTER:
+            gather_members(members, labels, X, sample_weight, rows, n_clusters)
 
 
 def _descend_in_threads(state, labels, X, sample_weight, problem, pool, n_threads):
@@ -387,7 +406,8 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
     else:
         shape = state.centers.shape
         total, part = empty_sums(*shape), empty_sums(*shape)
-        _descend(ASSIGN, state, total, part, labels, X, sample_weight, problem)
+        members = empty_members(X, shape[0], problem.chunk)
+        _descend(ASSIGN, state, total, part, members, labels, X, sample_weight, problem)
     return _result(state, labels, problem)
 
 

@@ -235,7 +235,8 @@ class MinkowskiWeightedKMeans(
         offset = _log_offset(self, X, sample_weight, feature_scale)
         problem = make_problem(X, self.p, scale, offset, self.max_iter, self.tol)
 
-        draw = seeding.make_draw(X, sample_weight)
+        drawn = _is(self.init, "random") or _is(self.init, "k-means++")
+        draw = seeding.make_draw(X, sample_weight) if drawn else None
 
         def start(seed):
             return _initial_centers(

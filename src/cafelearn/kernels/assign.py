@@ -183,7 +183,7 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
 
 
 @njit(**EXACT)
-def _buffer(n_rows, like):
+def buffer(n_rows, like):
     """A scratch array of n_rows rows, each for a block and one cache line longer.
 
     It begins at a cache line: a vector that straddles two lines costs two accesses and
@@ -199,7 +199,7 @@ def _buffer(n_rows, like):
 @njit(**EXACT)
 def _scratch(X, n_clusters):
     """Buffers for the distances, the transposed rows and their peaks."""
-    return _buffer(n_clusters, X), _buffer(X.shape[1], X), _buffer(n_clusters, X)
+    return buffer(n_clusters, X), buffer(X.shape[1], X), buffer(n_clusters, X)
 
 
 @njit(**EXACT)
@@ -256,7 +256,7 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
     scratch = _scratch(X, n_clusters)
     features = np.arange(n_features)
     block_labels = np.empty(BLOCK, dtype=np.int32)
-    block_nearest = _buffer(np.int64(1), X)[0]
+    block_nearest = buffer(np.int64(1), X)[0]
     for first in range(start, stop, BLOCK):
         size = min(BLOCK, stop - first)
         _transpose(scratch[1], X, np.arange(first, first + size), size, features)
@@ -313,10 +313,10 @@ def relabel_chunk(
     n_clusters, n_features = centers.shape
     scratch = _scratch(X, n_clusters)
     columns = scratch[1]
-    powers = _buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
     features = np.arange(n_features)
     block_labels = np.empty(BLOCK, dtype=np.int32)
-    nearest, row_weights = _buffer(np.int64(1), X)[0], _buffer(np.int64(1), X)[0]
+    nearest, row_weights = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
     movers = np.full(stop - start, -1, dtype=np.int32)
     farthest = np.int64(-1)
     rows_by_label, begin = _sort_by_label(labels[start:stop], start, n_clusters)
@@ -375,8 +375,91 @@ def relabel_chunk(
         for v in range(n_features):
             sums.farthest_row[v] = X[farthest, v]
     if sums.changed[0] > 0:
-        _add_rows(
-            sums, movers, X, sample_weight, start, centers, brackets, geometry, np.bool_(True)
+        sorted_rows = _sort_by_label(movers, start, n_clusters)
+        everything = np.bool_(True)
+        _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything)
+
+
+class Members(NamedTuple):
+    """The rows of small data, gathered and transposed once for all looks at the centres."""
+
+    columns: np.ndarray  # (n_blocks, m, BLOCK + a cache line)
+    weights: np.ndarray  # (n_blocks, BLOCK + a cache line), 0 for padding
+    cluster: np.ndarray  # (n_blocks,)
+    size: np.ndarray  # (n_blocks,) rows in the block
+    first: np.ndarray  # (n_chunks + 1,) the first block of each chunk
+
+
+# Data of more numbers than this is gathered anew for each look.
+SMALL = 2**21
+
+
+def empty_members(X, n_clusters, rows_per_chunk):
+    """Room for the members of these rows, or for none if they are too many."""
+    n_rows, n_features = X.shape
+    n_chunks = -(-n_rows // rows_per_chunk)
+    n_blocks = n_rows // BLOCK + n_chunks * n_clusters
+    if n_blocks * BLOCK * n_features > SMALL:
+        n_blocks = n_chunks = 0
+    width = BLOCK + 64 // X.itemsize
+    memory = np.empty(n_blocks * n_features * width + width, dtype=X.dtype)
+    skip = (-memory.ctypes.data % 64) // X.itemsize
+    columns = memory[skip : skip + n_blocks * n_features * width]
+    return Members(
+        columns.reshape(n_blocks, n_features, width),
+        np.zeros((n_blocks, width), dtype=X.dtype),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.zeros(n_chunks + 1, dtype=np.int64),
+    )
+
+
+@njit(**EXACT)
+def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters):
+    """Fill `members` with the blocks that member_chunk would make of each chunk."""
+    features = np.arange(X.shape[1])
+    block = 0
+    for chunk in range(len(members.first) - 1):
+        start = chunk * rows_per_chunk
+        stop = min(start + rows_per_chunk, len(X))
+        rows_by_cluster, begin = _sort_members(labels, sample_weight, start, stop, n_clusters)
+        for l in range(n_clusters):
+            for first in range(begin[l + 1], begin[l + 2], BLOCK):
+                size = min(BLOCK, begin[l + 2] - first)
+                rows = rows_by_cluster[first : first + size]
+                _transpose(members.columns[block], X, rows, size, features)
+                for b in range(_padded(size)):
+                    members.weights[block, b] = sample_weight[rows[b]] if b < size else 0
+                members.cluster[block], members.size[block] = l, size
+                block += 1
+        members.first[chunk + 1] = block
+
+
+@njit(**EXACT)
+def gathered_chunk(sums, members, chunk, powers, centers, brackets, geometry):
+    """member_chunk, without ranges, for a chunk that has been gathered."""
+    cluster = np.int64(-1)
+    features = np.arange(0)
+    for block in range(members.first[chunk], members.first[chunk + 1]):
+        if members.cluster[block] != cluster:
+            cluster = members.cluster[block]
+            features = np.nonzero(brackets.open[cluster])[0]
+        if len(features) == 0:
+            continue
+        row_weights = members.weights[block]
+        for b in range(members.size[block]):
+            sums.mass[cluster] += row_weights[b]
+        add_members(
+            sums.terms,
+            cluster,
+            features,
+            members.columns[block],
+            row_weights,
+            powers,
+            centers,
+            brackets.scale,
+            _padded(members.size[block]),
+            geometry,
         )
 
 
@@ -398,20 +481,27 @@ def member_chunk(
     With `ranges`, for all features and with the members' extrema; else for the open ones.
     OUT sums.mass, terms, low, high
     """
-    members = np.empty(stop - start, dtype=np.int32)
-    for i in range(start, stop):
-        members[i - start] = labels[i] if sample_weight[i] > 0 else -1
-    _add_rows(sums, members, X, sample_weight, start, centers, brackets, geometry, ranges)
+    sorted_rows = _sort_members(labels, sample_weight, start, stop, len(centers))
+    _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, ranges)
 
 
 @njit(**EXACT)
-def _add_rows(sums, members, X, sample_weight, start, centers, brackets, geometry, ranges):
-    """member_chunk for the rows from `start` on whose label in `members` is not -1."""
+def _sort_members(labels, sample_weight, start, stop, n_clusters):
+    """_sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
+    members = np.empty(stop - start, dtype=np.int32)
+    for i in range(start, stop):
+        members[i - start] = labels[i] if sample_weight[i] > 0 else -1
+    return _sort_by_label(members, start, n_clusters)
+
+
+@njit(**EXACT)
+def _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, ranges):
+    """Sums over rows that come with where each cluster begins, see _sort_by_label."""
     n_clusters, n_features = centers.shape
-    rows_by_cluster, begin = _sort_by_label(members, start, n_clusters)
-    columns = _buffer(n_features, X)
-    powers = _buffer(n_features if geometry.p > 2 else np.int64(1), X)
-    row_weights = _buffer(np.int64(1), X)[0]
+    rows_by_cluster, begin = sorted_rows
+    columns = buffer(n_features, X)
+    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    row_weights = buffer(np.int64(1), X)[0]
     for l in range(n_clusters):
         features = np.arange(n_features) if ranges else np.nonzero(brackets.open[l])[0]
         if len(features) == 0:

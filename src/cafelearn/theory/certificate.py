@@ -122,7 +122,7 @@ class _Facts:
     def unfinished(self):
         if self.model.stop_reason_ != "converged":
             return f"stopped by {self.model.stop_reason_}"
-        return "stopped by tol" if self.moved or self.model.tol > 0 else None
+        return "stopped by tol" if self.model.tol > 0 else None
 
     @property
     def positive(self):

@@ -1,0 +1,227 @@
+"""Speed and memory of mwk-means, as ratios measured in one run; writes docs/benchmarks.md.
+
+Run ``make bench``. Machines differ and are noisy: each ratio compares two things timed in
+turns on the same machine, and takes the best of several rounds of each.
+"""
+
+import itertools
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from benchmarks import numpy_mwkmeans
+from cafelearn import MinkowskiWeightedKMeans
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def blobs(n, m, k, seed=0, dtype=np.float64):
+    """Gaussian clusters in half of the features, noise in the others."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(scale=2, size=(k, m))
+    X = rng.normal(size=(n, m))
+    X += centers[rng.integers(k, size=n)]
+    X[:, m // 2 :] = rng.normal(scale=2, size=(n, m - m // 2))
+    return X.astype(dtype)
+
+
+def in_turns(functions, rounds=5):
+    """Best time of each function, called in turns."""
+    best = dict.fromkeys(functions, np.inf)
+    for _ in range(rounds):
+        for name, function in functions.items():
+            begin = time.perf_counter()
+            function()
+            best[name] = min(best[name], time.perf_counter() - begin)
+    return best
+
+
+def per_iteration(make, X, last):
+    """A function that times the iterations 2 to `last` of a fit, without set-up."""
+
+    def run():
+        times = []
+        for max_iter in (1, last):
+            model = make(max_iter)
+            begin = time.perf_counter()
+            model.fit(X)
+            times.append((time.perf_counter() - begin, model.n_iter_))
+        (a, m), (b, n) = times
+        return (b - a) / (n - m)
+
+    return run
+
+
+def iterations(report):
+    X = blobs(100_000, 50, 10)
+    init = X[np.random.default_rng(0).choice(len(X), 10, replace=False)]
+
+    def kmeans(max_iter):
+        return KMeans(10, init=init, n_init=1, max_iter=max_iter, tol=0, algorithm="lloyd")
+
+    def mwk(p):
+        return lambda max_iter: MinkowskiWeightedKMeans(10, p=p, init=init, max_iter=max_iter)
+
+    runs = {"lloyd": per_iteration(kmeans, X, 61)}
+    runs |= {p: per_iteration(mwk(p), X, 13) for p in (2.0, 1.1, 1.5, 3.0)}
+    best = dict.fromkeys(runs, np.inf)
+    for run in runs.values():
+        run()  # compile
+    for _ in range(5):
+        for name, run in runs.items():
+            best[name] = min(best[name], run())
+    for p, bar in ((2.0, 2.5), (1.1, 12), (1.5, 12), (3.0, 12)):
+        report(
+            f"one iteration at p = {p:g} (n=100,000, m=50, k=10, one thread) "
+            f"over one Lloyd iteration of scikit-learn's KMeans ({best['lloyd'] * 1e3:.1f} ms)",
+            best[p] / best["lloyd"],
+            f"<= {bar}",
+        )
+
+
+def whole_fit(report):
+    X = blobs(10_000, 20, 5)
+    init = X[:5]
+    model = MinkowskiWeightedKMeans(5, p=1.1, init=init, max_iter=8)
+    n_iter = model.fit(X).n_iter_
+    best = in_turns(
+        {
+            "ours": lambda: model.fit(X),
+            "numpy": lambda: numpy_mwkmeans.fit(X, init, 1.1, n_iter),
+        },
+        rounds=3,
+    )
+    report(
+        f"whole fit, NumPy broadcasting over ours ({n_iter} iterations, n=10,000, m=20, k=5, "
+        "p=1.1)",
+        best["numpy"] / best["ours"],
+        ">= 20",
+    )
+
+
+def threads(report):
+    X = blobs(10_000, 20, 5)
+    models = {
+        jobs: MinkowskiWeightedKMeans(5, p=1.1, n_init=50, n_jobs=jobs, random_state=0)
+        for jobs in (1, 2)
+    }
+    best = in_turns(
+        {jobs: lambda m=model: m.fit(X) for jobs, model in models.items()}, rounds=3
+    )
+    report(
+        "50 restarts, one thread over two (n=10,000, m=20, k=5)", best[1] / best[2], ">= 1.7"
+    )
+
+
+MEMORY = """
+import resource, sys
+import numpy as np
+from cafelearn import MinkowskiWeightedKMeans
+from benchmarks.descent import blobs
+MinkowskiWeightedKMeans(2, p={p}, n_init=1).fit(np.random.default_rng(0).normal(size=(50, 3)))
+rng = np.random.default_rng(0)
+X = np.empty((1_000_000, 50))
+for rows in np.array_split(np.arange(len(X)), 100):
+    X[rows] = rng.normal(size=(len(rows), 50)) + 3 * rng.integers(10, size=(len(rows), 1))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+MinkowskiWeightedKMeans(10, p={p}, n_init=1, max_iter=5, random_state=0).fit(X)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) * 1024 / X.nbytes)
+"""
+
+
+def memory(report):
+    for p in (1.1, 2.0):
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY.format(p=p)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        report(
+            f"memory beyond the input while fitting n=1,000,000, m=50, k=10, p={p:g}, over "
+            "the input's size",
+            float(done.stdout),
+            "<= 0.25",
+        )
+
+
+def growth(report):
+    X = blobs(800_000, 50, 10)
+    init = X[:10]
+    sizes = (100_000, 200_000, 400_000, 800_000)
+    model = MinkowskiWeightedKMeans(10, p=1.5, init=init, max_iter=4)
+    best = in_turns({n: lambda n=n: model.fit(X[:n]) for n in sizes}, rounds=2)
+    for small, large in itertools.pairwise(sizes):
+        report(
+            f"four iterations at n = {large:,} over n = {small:,} (p=1.5)",
+            best[large] / best[small],
+            "<= 2.2",
+        )
+
+
+def start_up(report):
+    def run(code):
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+
+    fit = (
+        "import time, numpy as np, cafelearn\n"
+        "X = np.random.default_rng(0).normal(size=(300, 4))\n"
+        "model = cafelearn.MinkowskiWeightedKMeans(3, p=1.5, n_init=1)\n"
+        "a = time.perf_counter(); model.fit(X); b = time.perf_counter(); model.fit(X)\n"
+        "print(b - a - (time.perf_counter() - b))"
+    )
+    best = in_turns(
+        {
+            "python": run("pass"),
+            "both": run("import sklearn.cluster, numba"),
+            "ours": run("import cafelearn"),
+        }
+    )
+    report(
+        "import cafelearn over import sklearn.cluster and numba",
+        (best["ours"] - best["python"]) / (best["both"] - best["python"]),
+        "<= 1.3",
+    )
+    seconds = min(
+        float(
+            subprocess.run([sys.executable, "-c", fit], capture_output=True, text=True).stdout
+        )
+        for _ in range(5)
+    )
+    report(
+        "first fit of a process with a warm cache, seconds beyond the second", seconds, "< 0.3"
+    )
+
+
+def main():
+    rows = []
+
+    def report(what, measured, bar):
+        kind, limit = bar.split()
+        met = measured >= float(limit) if kind == ">=" else measured <= float(limit)
+        rows.append(f"| {what} | {measured:.2f} | {bar} | {'yes' if met else 'no'} |")
+        print(f"{measured:8.2f}  ({bar}, {'met' if met else 'NOT MET'})  {what}", flush=True)
+
+    with threadpool_limits(1):
+        for part in (iterations, whole_fit, threads, memory, growth, start_up):
+            part(report)
+    text = PAGE.read_text() if PAGE.exists() else ""
+    before, _, rest = text.partition("<!-- begin: make bench -->")
+    _, _, after = rest.partition("<!-- end: make bench -->")
+    table = "\n".join(["| what | measured | bar | met |", "|---|---|---|---|", *rows])
+    PAGE.write_text(
+        f"{before}<!-- begin: make bench -->\n\n{table}\n\n<!-- end: make bench -->{after}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""mwk-means in NumPy broadcasting, the formulation that people write first.
+
+Used as a baseline for speed. Centres are found by bisection on whole columns.
+"""
+
+import numpy as np
+
+
+def fit(X, Z, p, max_iter, offset="mean"):
+    """Algorithm 1; returns labels and the number of iterations."""
+    (k, m), labels = Z.shape, None
+    w = np.full((k, m), 1 / m)
+    for iteration in range(max_iter):
+        distances = (w**p * np.abs(X[:, None, :] - Z[None]) ** p).sum(axis=2)
+        new = distances.argmin(axis=1)
+        if labels is not None and (new == labels).all():
+            return labels, iteration
+        labels = new
+        Z = np.stack(
+            [center(X[labels == l], p) if (labels == l).any() else Z[l] for l in range(k)]
+        )
+        D = np.stack([(np.abs(X[labels == l] - Z[l]) ** p).sum(axis=0) for l in range(k)])
+        powers = (D + D.mean()) ** (-1 / (p - 1))
+        w = powers / powers.sum(axis=1, keepdims=True)
+    return labels, max_iter
+
+
+def center(x, p, steps=32):
+    """Minkowski centre of each column to 2^-32 of its range, by bisection."""
+    if p == 2:
+        return x.mean(axis=0)
+    low, high = x.min(axis=0), x.max(axis=0)
+    for _ in range(steps):
+        z = (low + high) / 2
+        up = (np.sign(z - x) * np.abs(z - x) ** (p - 1)).sum(axis=0) > 0
+        low, high = np.where(up, low, z), np.where(up, z, high)
+    return (low + high) / 2

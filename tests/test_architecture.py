@@ -1,0 +1,81 @@
+"""The house rules: dependencies point one way, and every public name is documented."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cafelearn
+from numpydoc_lite import sections
+
+SOURCE = Path(cafelearn.__file__).parent
+# Each module may import the ones before it.
+ORDER = ("kernels", "descent", "seeding", "_validation", "scaling", "mwkmeans", "theory")
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def layer(module):
+    return module.split(".")[1] if module.startswith("cafelearn.") else None
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_dependencies_point_one_way(name):
+    paths = [SOURCE / f"{name}.py"] if (SOURCE / f"{name}.py").exists() else []
+    paths = paths or list((SOURCE / name).rglob("*.py"))
+    assert paths
+    for path in paths:
+        for module in imports(path):
+            if layer(module) in ORDER:
+                assert ORDER.index(layer(module)) <= ORDER.index(name), f"{path}: {module}"
+
+
+def test_kernels_know_nothing_but_numpy_and_numba():
+    allowed = ("numpy", "numba", "llvmlite", "typing", "cafelearn.kernels")
+    for path in (SOURCE / "kernels").glob("*.py"):
+        for module in imports(path):
+            assert module.startswith(allowed), f"{path.name} imports {module}"
+
+
+def public_objects():
+    for info in pkgutil.walk_packages([str(SOURCE)], "cafelearn."):
+        if "_" in {part[0] for part in info.name.split(".")}:
+            continue
+        importlib.import_module(info.name)
+    for module in (cafelearn, cafelearn.theory):
+        for name in module.__all__:
+            yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("thing", public_objects())
+def test_public_names_are_documented(thing):
+    found = sections(inspect.getdoc(thing))
+    if issubclass(type(thing), type) and not hasattr(thing, "fit"):
+        return
+    assert "Examples" in found
+    assert ">>>" in found["Examples"]
+    parameters = inspect.signature(thing).parameters
+    for name in parameters:
+        assert name in found.get("Parameters", ""), f"parameter {name} is not documented"
+
+
+def test_import_does_not_load_optional_packages():
+    code = (
+        "import sys, cafelearn\n"
+        "optional = {'matplotlib', 'dask', 'plotly', 'typer', 'umap', 'polars'}\n"
+        "sys.exit(', '.join(optional & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
