@@ -15,7 +15,18 @@ from numpydoc_lite import sections
 
 SOURCE = Path(cafelearn.__file__).parent
 # Each module may import the ones before it.
-ORDER = ("kernels", "descent", "seeding", "_validation", "scaling", "mwkmeans", "theory")
+ORDER = (
+    "kernels",
+    "descent",
+    "seeding",
+    "_validation",
+    "scaling",
+    "mwkmeans",
+    "theory",
+    "consensus",
+    "extraction",
+    "cafe",
+)
 
 
 def imports(path):
@@ -54,7 +65,7 @@ def public_objects():
         if "_" in {part[0] for part in info.name.split(".")}:
             continue
         importlib.import_module(info.name)
-    for module in (cafelearn, cafelearn.theory):
+    for module in (cafelearn, cafelearn.theory, cafelearn.extraction):
         for name in module.__all__:
             yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
 

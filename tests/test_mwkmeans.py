@@ -195,7 +195,7 @@ def test_random_starts_are_distinct_rows_drawn_by_weight():
     from cafelearn.seeding import make_draw, random_rows
 
     X = np.repeat(np.arange(5.0), [1, 1, 1, 1, 96])[:, None]
-    draw = make_draw(X, np.ones(100))
+    draw = make_draw(X, np.ones(100), np.ones(X.shape[1]))
     rng = np.random.default_rng(0)
     draws = np.array([random_rows(X, 2, draw, rng)[:, 0] for _ in range(400)])
     assert (draws[:, 0] != draws[:, 1]).all()
@@ -203,20 +203,35 @@ def test_random_starts_are_distinct_rows_drawn_by_weight():
     assert set(np.unique(draws)) == set(range(5))
     weights = np.zeros(100)
     weights[[0, 2]] = 1
-    only = random_rows(X, 2, make_draw(X, weights), rng)
+    only = random_rows(X, 2, make_draw(X, weights, np.ones(1)), rng)
     assert sorted(only[:, 0]) == [0, 2]
+
+
+def test_rows_that_coincide_in_the_draw_are_told_apart():
+    from cafelearn.seeding import make_draw
+
+    # The second feature is lost beside the first one's 1e20.
+    X = np.array([[1e20, 1.0], [1e20, 1.0], [1e20, 2.0], [0.0, 0.0]])
+    draw = make_draw(X, np.array([1.0, 2.0, 4.0, 8.0]), np.ones(2))
+    assert sorted(draw.mass) == [3, 4, 8]
+
+
+def test_random_starts_do_not_depend_on_the_units(data):
+    one = MinkowskiWeightedKMeans(3, p=1.5, n_init=4, random_state=0).fit(data)
+    two = MinkowskiWeightedKMeans(3, p=1.5, n_init=4, random_state=0).fit(1000 * data)
+    np.testing.assert_array_equal(one.labels_, two.labels_)
 
 
 def test_k_means_plus_plus_spreads_the_starts():
     from cafelearn.seeding import kmeans_plusplus, make_draw
 
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(98, 2)), [[50.0, 50.0], [-50.0, 50.0]]])
-    draw = make_draw(X, np.ones(100))
+    X = np.vstack([rng.normal(size=(98, 2)), [[1e4, 1e4], [-1e4, 1e4]]])
+    draw = make_draw(X, np.ones(100), np.ones(X.shape[1]))
     for p in (1.3, 2.0, 4.0):
         for _ in range(10):
             Z = kmeans_plusplus(X, 3, np.ones(100), draw, rng, p, 1.0)
-            assert (np.abs(Z).max(axis=1) > 20).sum() == 2
+            assert (np.abs(Z).max(axis=1) > 20).sum() >= 2
 
 
 def test_anomalous_starts_find_clear_clusters():
@@ -292,7 +307,7 @@ def test_verbose_reports_each_start(blobs, capsys):
     MinkowskiWeightedKMeans(3, n_init=3, verbose=1, random_state=0).fit(X)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert "start 3/3: objective" in lines[-1]
+    assert "start 3/3 (p=2): objective" in lines[-1]
     MinkowskiWeightedKMeans(3, n_init=3, random_state=0).fit(X)
     out = capsys.readouterr()
     assert out.err == out.out == ""

@@ -249,7 +249,5 @@ class TestCertificate:
     def test_other_data_is_refused(self, blobs):
         X, _ = blobs
         model = MinkowskiWeightedKMeans(3, random_state=0).fit(X)
-        with pytest.raises(
-            ValueError, match="the 400 rows .* fitted on, got 7"
-        ):
+        with pytest.raises(ValueError, match=r"the 400 rows .* fitted on, got 7"):
             certificate(model, X[:7])

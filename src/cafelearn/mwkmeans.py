@@ -150,19 +150,19 @@ class MinkowskiWeightedKMeans(
 
     Examples
     --------
-    Two clusters; the second feature is noise in the first of them.
+    Two clusters; in one of them the second feature is noise.
 
     >>> import numpy as np
     >>> from cafelearn import MinkowskiWeightedKMeans
     >>> X = np.array([[0.0, 7.0], [0.1, -6.0], [0.2, 0.5], [9.0, 1.0], [9.3, 1.2], [9.1, 1.1]])
     >>> model = MinkowskiWeightedKMeans(n_clusters=2, p=1.5, random_state=0).fit(X)
     >>> model.labels_
-    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    array([1, 1, 1, 0, 0, 0], dtype=int32)
     >>> model.feature_weights_.round(2)
-    array([[0.96, 0.04],
-           [0.5 , 0.5 ]])
+    array([[0.5 , 0.5 ],
+           [0.96, 0.04]])
     >>> model.predict([[0.0, -3.0]])
-    array([0], dtype=int32)
+    array([1], dtype=int32)
     """
 
     _parameter_constraints = {
@@ -225,32 +225,11 @@ class MinkowskiWeightedKMeans(
         self : MinkowskiWeightedKMeans
             The fitted estimator.
         """
-        X = check_data(self, X)
-        sample_weight = check_weights(sample_weight, X, self)
-        if len(X) < self.n_clusters:
-            raise ValueError(f"n_samples={len(X)} should be >= n_clusters={self.n_clusters}.")
-        low, high = X.min(axis=0), X.max(axis=0)
-        _warn_of_constant_features(self, low == high)
-        scale, feature_scale = data_scale(low, high)
-        offset = _log_offset(self, X, sample_weight, feature_scale)
-        problem = make_problem(X, self.p, scale, offset, self.max_iter, self.tol)
-
-        drawn = _is(self.init, "random") or _is(self.init, "k-means++")
-        draw = seeding.make_draw(X, sample_weight) if drawn else None
-
-        def start(seed):
-            return _initial_centers(
-                self, X, sample_weight, scale, feature_scale, offset, draw, seed
-            )
-
-        seeds = seed_sequence(self.random_state).spawn(_n_starts(self))
-        best, objectives = run_starts(
-            X, sample_weight, feature_scale, problem, start, seeds, self.n_jobs, self.verbose
-        )
-        _set_attributes(self, best, objectives, problem)
-        if best.n_found < self.n_clusters:
+        job = prepare(self, X, sample_weight)
+        run_starts([job], self.n_jobs, self.verbose)
+        if job.best.n_found < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({best.n_found}) found smaller than "
+                f"Number of distinct clusters ({job.best.n_found}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -338,40 +317,83 @@ def seed_sequence(random_state):
     return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
 
 
-def run_starts(X, sample_weight, feature_scale, problem, start, seeds, n_jobs, verbose):
-    """Descend from ``start(seed)`` for each seed; returns the best result and all objectives.
+class Job:
+    """All starts of one estimator: what to run, and the best result so far."""
+
+    def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
+        self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
+        self.feature_scale, self.problem = feature_scale, problem
+        self.start, self.seeds = start, seeds
+        self.best, self.log_objectives = None, []
+
+    def run(self, seed, n_threads):
+        return descend(
+            self.X,
+            self.sample_weight,
+            self.start(seed),
+            self.feature_scale,
+            self.problem,
+            n_threads,
+        )
+
+    def take(self, result):
+        """Keep a result if it is the best; the first of several that agree."""
+        self.log_objectives.append(result.log_inertia)
+        if self.best is None or result.log_inertia < self.best.log_inertia - TIE:
+            self.best = result
+
+
+def prepare(estimator, X, sample_weight=None):
+    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts."""
+    X = check_data(estimator, X)
+    sample_weight = check_weights(sample_weight, X, estimator)
+    if len(X) < estimator.n_clusters:
+        raise ValueError(f"n_samples={len(X)} should be >= n_clusters={estimator.n_clusters}.")
+    # Rows without weight must not count, not even for the scale.
+    weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
+    low, high = weighed.min(axis=0), weighed.max(axis=0)
+    _warn_of_constant_features(estimator, low == high)
+    scale, feature_scale = data_scale(low, high)
+    offset = _log_offset(estimator, X, sample_weight, feature_scale)
+    problem = make_problem(X, estimator.p, scale, offset, estimator.max_iter, estimator.tol)
+    drawn = _is(estimator.init, "random") or _is(estimator.init, "k-means++")
+    draw = seeding.make_draw(X, sample_weight, high - low) if drawn else None
+
+    def start(seed):
+        return _initial_centers(
+            estimator, X, sample_weight, scale, feature_scale, offset, draw, seed
+        )
+
+    seeds = seed_sequence(estimator.random_state).spawn(_n_starts(estimator))
+    return Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
+
+
+def run_starts(jobs, n_jobs, verbose=0):
+    """Run all starts of all jobs in one pool of workers, and fit their estimators.
 
     Starts run in parallel if they are many, else the rows of each do.
     """
     n_threads = effective_n_jobs(n_jobs)
+    tasks = [(job, seed) for job in jobs for seed in job.seeds]
+    X = jobs[0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    by_rows = len(seeds) < 2 * n_threads and n_chunks >= 2 * n_threads
-
-    def run(seed):
-        return descend(
-            X,
-            sample_weight,
-            start(seed),
-            feature_scale,
-            problem,
-            n_threads if by_rows else 1,
-        )
-
+    by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
     workers = Parallel(
         n_jobs=1 if by_rows else n_jobs, require="sharedmem", return_as="generator"
     )
-    best, objectives = None, []
-    for number, result in enumerate(workers(delayed(run)(seed) for seed in seeds)):
-        objectives.append(result.log_inertia)
-        if best is None or result.log_inertia < best.log_inertia - TIE:
-            best = result
+    results = workers(
+        delayed(job.run)(seed, n_threads if by_rows else 1) for job, seed in tasks
+    )
+    for number, ((job, _), result) in enumerate(zip(tasks, results, strict=True)):
+        job.take(result)
         if verbose:
             sys.stderr.write(
-                f"start {number + 1}/{len(seeds)}: objective "
+                f"start {number + 1}/{len(tasks)} (p={job.estimator.p:g}): objective "
                 f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
                 f"{result.stop_reason}\n"
             )
-    return best, np.asarray(objectives)
+    for job in jobs:
+        _set_attributes(job.estimator, job.best, np.asarray(job.log_objectives), job.problem)
 
 
 def to_units(log_values):
@@ -391,7 +413,7 @@ def _warn_of_constant_features(estimator, constant):
             f"that do not vary, and {len(names)} of X are constant ({shown}"
             f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

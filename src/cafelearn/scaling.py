@@ -84,7 +84,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        return (X - self.mean_.astype(X.dtype)) / self.range_.astype(X.dtype)
+        scaled = X - self.mean_.astype(X.dtype)
+        scaled /= self.range_.astype(X.dtype)
+        return scaled
 
     def inverse_transform(self, X):
         """Bring scaled data back to the original units.
@@ -101,7 +103,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        return X * self.range_.astype(X.dtype) + self.mean_.astype(X.dtype)
+        original = X * self.range_.astype(X.dtype)
+        original += self.mean_.astype(X.dtype)
+        return original
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn.descent import assign, descend, distances, make_model, make_problem, one_cluster
-from cafelearn.kernels.assign import hash_rows
+from cafelearn.kernels.assign import project_rows
 from cafelearn.kernels.weights import log_mean, update_weights
 
 
@@ -25,13 +25,21 @@ class Draw(NamedTuple):
     mass: np.ndarray  # weight of each distinct value
 
 
-def make_draw(X, sample_weight):
-    """Sort the rows by a hash of their values."""
-    values = hash_rows(X)
-    rows = np.argsort(values, kind="stable")
+def make_draw(X, sample_weight, spans):
+    """Sort the rows along a fixed direction in which distinct rows hardly ever coincide.
+
+    `spans` are the ranges of the features, which make the direction free of units.
+    """
+    spans = np.where(spans > 0, spans, 1.0)
+    direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
+    along = project_rows(X, direction)
+    rows = np.argsort(along, kind="stable")
     rows = rows[sample_weight[rows] > 0]
-    values = values[rows]
-    group = np.concatenate([[0], np.cumsum(values[1:] != values[:-1])])
+    new = along[rows[1:]] != along[rows[:-1]]
+    # Rows that coincide are compared, in case they are not equal after all.
+    doubtful = np.flatnonzero(~new)
+    new[doubtful] = (X[rows[doubtful + 1]] != X[rows[doubtful]]).any(axis=1)
+    group = np.concatenate([[0], np.cumsum(new)])
     return Draw(rows, group, np.bincount(group, weights=sample_weight[rows]))
 
 

@@ -25,7 +25,6 @@ from cafelearn.kernels.power import (
     negative_plan,
     power_plan,
     prefer_wide_vectors,
-    to_bits,
 )
 
 BLOCK = 128
@@ -277,16 +276,15 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
 
 
 @njit(**EXACT)
-def hash_rows(X):
-    """A 64-bit hash of the values of each row."""
-    hashes = np.zeros(len(X), dtype=np.uint64)
+def project_rows(X, direction):
+    """The product of each row with `direction`, equal for equal rows wherever they stand."""
+    out = np.empty(len(X))
     for i in range(len(X)):
+        total = 0.0
         for v in range(X.shape[1]):
-            value = np.float64(X[i, v])
-            # -0.0 and 0.0 are one value with different bits.
-            bits = to_bits(value) if value != 0 else np.uint64(0)
-            hashes[i] = _hash(hashes[i] ^ bits)
-    return hashes
+            total += X[i, v] * direction[v]
+        out[i] = total
+    return out
 
 
 @njit(**EXACT)

@@ -168,7 +168,7 @@ def _bit_cast(source, target):
 
 
 @intrinsic
-def to_bits(typingctx, number):
+def _to_bits(typingctx, number):
     """The bits of a float, as an unsigned integer of the same width."""
     return _bit_cast(number, types.uint64 if number == types.float64 else types.uint32)
 
@@ -244,7 +244,7 @@ def _split_overload(number):
     shift, mask, low, one, whole = (word(c) for c in (shift, mask, low, one, whole))
 
     def split(number):
-        bits = to_bits(number)
+        bits = _to_bits(number)
         # The exponent's bits, moved into the mantissa of 2048 (256 for float32), make the
         # float 2048 + exponent + 1023: an integer becomes a float without a conversion.
         exponent = _from_bits(word(((bits >> shift) & mask) | whole))
@@ -270,7 +270,7 @@ def _exp2_overload(value, coefficients):
     def exp2(value, coefficients):
         rounded = value + rounder
         fraction = value - (rounded - rounder)
-        return _horner(coefficients, fraction) * _from_bits(word(to_bits(rounded) << shift))
+        return _horner(coefficients, fraction) * _from_bits(word(_to_bits(rounded) << shift))
 
     return exp2
 
@@ -293,7 +293,7 @@ def _reciprocal_root_overload(number):
     half, three_halves = as_float(0.5), as_float(1.5)
 
     def reciprocal_root(number):
-        root = _from_bits(word(magic - (to_bits(number) >> one)))
+        root = _from_bits(word(magic - (_to_bits(number) >> one)))
         e = number * root * root
         root = root * (a - e * (b - c * e))
         root = root * (three_halves - half * number * root * root)
@@ -319,7 +319,7 @@ def _bits_overload(number):
     shift, mask, low, one = (word(c) for c in (shift, mask, low, one))
 
     def bits(number):
-        raw = to_bits(number)
+        raw = _to_bits(number)
         return (raw >> shift) & mask, _from_bits(word((raw & low) | one))
 
     return bits

@@ -1,0 +1,7 @@
+"""Feature extractors that keep the best of many starts."""
+
+from cafelearn.extraction.autoencoder import Autoencoder
+from cafelearn.extraction.ica import ReconstructionICA
+from cafelearn.extraction.nmf import ReplicatedNMF
+
+__all__ = ["Autoencoder", "ReconstructionICA", "ReplicatedNMF"]

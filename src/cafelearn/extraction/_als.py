@@ -1,0 +1,156 @@
+"""Alternating least squares for non-negative factors, from many starts at once.
+
+The factors of X, of shape (n_samples, n_features), are W and H with X ~ W @ H. Here W is
+kept transposed, so that the products of all starts with X are one matrix product.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Beyond this condition number of a Gram matrix its inverse has hardly a correct digit.
+WORST_CONDITION = 1e12
+# A component that is this small beside the largest is what rounding left of it.
+SMALLEST_COMPONENT = 1e-12
+ROOT_EPSILON = np.sqrt(np.finfo(float).eps)
+
+
+class Factors(NamedTuple):
+    """Where each start ended."""
+
+    loadings: np.ndarray  # H of each start, (n_starts, n_components, n_features)
+    errors: np.ndarray  # root mean square of X - W @ H, (n_starts,)
+    n_iter: np.ndarray  # (n_starts,)
+
+
+def factorize_all(X, starts, max_iter, tol):
+    """Alternate between the least squares solutions for H and W, negative entries set to 0.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Non-negative data, with numbers of the order of 1.
+    starts : ndarray of shape (n_starts, n_components, n_samples)
+        The transpose of the first W of each start.
+    max_iter : int
+        Largest number of iterations.
+    tol : float
+        A start stops when an iteration lowers the norm of the residual by no more than this
+        fraction of it, or changes no entry of W by more than this fraction of the largest
+        entry of W, and likewise for H.
+
+    Returns
+    -------
+    factors : Factors
+        H of each start, and how well it reconstructs X with ``clipped_scores(X, H)`` as W.
+    """
+    n_starts, n_components, _ = starts.shape
+    found = Factors(
+        np.zeros((n_starts, n_components, X.shape[1])),
+        np.zeros(n_starts),
+        np.zeros(n_starts, dtype=int),
+    )
+    norm = np.vdot(X, X)
+    moving = np.arange(n_starts)
+    W, H = starts, found.loadings
+    errors = np.full(n_starts, np.inf)
+    cross, gram = _times(W, X), W @ W.transpose(0, 2, 1)
+    for number in range(max_iter):
+        new_H = solve_gram(gram, cross)
+        np.maximum(new_H, 0, out=new_H)
+        new_W = _times(_dual(new_H), X.T)
+        np.maximum(new_W, 0, out=new_W)
+        cross, gram = _times(new_W, X), new_W @ new_W.transpose(0, 2, 1)
+        new_errors = _residual_norms(norm, new_H, cross, gram)
+
+        stopped = errors - new_errors <= tol * errors
+        stopped |= (_change(W, new_W) <= tol) & (_change(H, new_H) <= tol)
+        if number == 0:
+            stopped[:] = False
+        if number + 1 == max_iter:
+            stopped[:] = True
+        found.loadings[moving[stopped]] = new_H[stopped]
+        found.n_iter[moving[stopped]] = number + 1
+        W, H, errors = new_W, new_H, new_errors
+        if stopped.any():
+            going = ~stopped
+            moving, W, H, errors = moving[going], W[going], H[going], errors[going]
+            cross, gram = cross[going], gram[going]
+        if not len(moving):
+            break
+    found.loadings[~_alive(np.linalg.norm(found.loadings, axis=2))] = 0
+    for k, loadings in enumerate(found.loadings):
+        residual = X - clipped_scores(X, loadings) @ loadings
+        found.errors[k] = np.sqrt(np.mean(residual**2))
+    return found
+
+
+def clipped_scores(X, loadings):
+    """The least squares solution for W given H, negative entries set to 0."""
+    return np.maximum(X @ _dual(loadings[None])[0].T.astype(X.dtype), 0)
+
+
+def solve_gram(grams, right):
+    """Solve ``gram @ x = right`` for each Gram matrix; the shortest x where many solve it.
+
+    Rows of x that belong to no more than rounding errors are 0.
+    """
+    lengths = np.sqrt(np.einsum("kii->ki", grams))
+    alive = _alive(lengths)
+    inverse_lengths = np.divide(1, lengths, out=np.zeros_like(lengths), where=alive)
+    cosines = grams * inverse_lengths[:, :, None] * inverse_lengths[:, None, :]
+    np.einsum("kii->ki", cosines)[~alive] = 1
+    scaled = right * inverse_lengths[:, :, None]
+    return (_inverse(cosines) @ scaled) * inverse_lengths[:, :, None]
+
+
+def _alive(lengths):
+    """Which components are more than rounding errors, in each start."""
+    return lengths > SMALLEST_COMPONENT * lengths.max(axis=1, keepdims=True)
+
+
+def _inverse(grams):
+    """Inverse of each matrix, pseudo-inverse of those that are too close to singular."""
+    try:
+        inverses = np.linalg.inv(grams)
+    except np.linalg.LinAlgError:
+        return _pseudo_inverse(grams)
+    condition = _largest_row_sum(grams) * _largest_row_sum(inverses)
+    bad = ~(condition < WORST_CONDITION)
+    if bad.any():
+        inverses[bad] = _pseudo_inverse(grams[bad])
+    return inverses
+
+
+def _pseudo_inverse(grams):
+    return np.linalg.pinv(grams, rcond=1 / WORST_CONDITION, hermitian=True)
+
+
+def _largest_row_sum(matrices):
+    return np.abs(matrices).sum(axis=2).max(axis=1)
+
+
+def _dual(loadings):
+    """Transpose of the pseudo-inverse of each H."""
+    return solve_gram(loadings @ loadings.transpose(0, 2, 1), loadings)
+
+
+def _times(stack, matrix):
+    """``stack @ matrix`` as one product of two matrices."""
+    n_starts, n_components, _ = stack.shape
+    flat = stack.reshape(n_starts * n_components, -1) @ matrix
+    return flat.reshape(n_starts, n_components, -1)
+
+
+def _residual_norms(norm, H, cross, gram):
+    """Norms of X - W H from ``||X||**2``, ``W.T X`` and ``W.T W``."""
+    mixed = np.einsum("kij,kij->k", H, cross)
+    fitted = np.einsum("kij,kij->k", gram, H @ H.transpose(0, 2, 1))
+    return np.sqrt(np.maximum(norm - 2 * mixed + fitted, 0))
+
+
+def _change(old, new):
+    """Largest change of an entry over the largest entry, for each start."""
+    change = np.subtract(new, old)
+    np.abs(change, out=change)
+    return change.max(axis=(1, 2)) / (ROOT_EPSILON + old.max(axis=(1, 2)))

@@ -1,0 +1,37 @@
+"""What the three extractors share: how many components, and how good a reconstruction is."""
+
+import numpy as np
+from sklearn.utils import check_array
+
+
+def resolve_components(estimator, n_features):
+    """The number of components; half of the features, rounded down, where none is given."""
+    n_components = estimator.n_components
+    if n_components is None:
+        return max(1, n_features // 2)
+    if n_components > n_features:
+        raise ValueError(
+            f"{type(estimator).__name__} needs n_components <= {n_features} features, "
+            f"got {n_components}."
+        )
+    return int(n_components)
+
+
+def root_mean_square(values):
+    """Square root of the mean of the squares, safe for numbers whose squares are not."""
+    values = np.asarray(values, dtype=np.float64)
+    peak = np.max(np.abs(values))
+    if peak == 0 or not np.isfinite(peak):
+        return float(peak)
+    return float(peak * np.sqrt(np.mean((values / peak) ** 2)))
+
+
+def check_features(estimator, X):
+    """Features given to `inverse_transform`: dense floats, one column per component."""
+    X = check_array(X, dtype=[np.float64, np.float32], order="C")
+    if X.shape[1] != estimator._n_features_out:
+        raise ValueError(
+            f"{type(estimator).__name__}.inverse_transform needs "
+            f"{estimator._n_features_out} features, one per component, got {X.shape[1]}."
+        )
+    return X

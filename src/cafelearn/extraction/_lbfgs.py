@@ -1,0 +1,156 @@
+"""L-BFGS from many starts at once: one array operation serves all of them.
+
+SciPy's L-BFGS-B takes one start at a time. On small problems it then spends as long between
+the array operations as in them, and threads cannot help, because they wait for each other
+between the operations. The tests compare the minima with SciPy's.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+MEMORY = 10
+SUFFICIENT_DECREASE = 1e-4
+SHORTEST_STEP = 1e-12
+
+
+class Minima(NamedTuple):
+    """Where each start ended."""
+
+    points: np.ndarray  # (n_starts, n_parameters)
+    values: np.ndarray  # (n_starts,)
+    n_iter: np.ndarray  # (n_starts,)
+
+
+class _State:
+    """The starts that still move.
+
+    All starts share one position in the history of steps. A start that rejects a step, or
+    whose step says nothing of the curvature, leaves a pair of inverse curvature 0 there,
+    which has no effect.
+    """
+
+    def __init__(self, points, values, slopes):
+        n_starts, n_parameters = points.shape
+        self.index = np.arange(n_starts)
+        self.points, self.values, self.slopes = points, values, slopes
+        self.steps = np.zeros((MEMORY, n_starts, n_parameters))
+        self.changes = np.zeros((MEMORY, n_starts, n_parameters))
+        self.inverse_curvature = np.zeros((MEMORY, n_starts))
+        lengths = np.sqrt(_dot(slopes, slopes))
+        self.scale = 1 / np.maximum(lengths, np.finfo(float).tiny)
+        self.directions = -slopes * self.scale[:, None]
+        self.fraction = np.ones(n_starts)
+
+    def keep(self, moving):
+        """Forget the starts that have arrived."""
+        for name in ("steps", "changes", "inverse_curvature"):
+            setattr(self, name, getattr(self, name)[:, moving])
+        for name in (
+            "index",
+            "points",
+            "values",
+            "slopes",
+            "scale",
+            "directions",
+            "fraction",
+        ):
+            setattr(self, name, getattr(self, name)[moving])
+
+
+def minimize_all(function, starts, max_iter, tol):
+    """Minimise a function of a vector from each row of `starts`.
+
+    Parameters
+    ----------
+    function : callable
+        Takes points of shape (n, n_parameters); returns their values (n,) and slopes
+        (n, n_parameters). The rows must not depend on each other.
+    starts : ndarray of shape (n_starts, n_parameters)
+        Where to start.
+    max_iter : int
+        Largest number of iterations; each tries one step of each start.
+    tol : float
+        A start has arrived when a step lowers its value by no more than this fraction of
+        the value it started from, or when no entry of its slope is larger than that.
+
+    Returns
+    -------
+    minima : Minima
+        The last point of each start, its value and how many iterations it took.
+    """
+    points = np.array(starts, dtype=np.float64)
+    values, slopes = function(points)
+    found = Minima(points.copy(), values.copy(), np.zeros(len(points), dtype=int))
+    allowed = tol * np.abs(values)
+    state = _State(points, values, slopes)
+    arrived = np.max(np.abs(slopes), axis=1) <= allowed
+    for number in range(max_iter):
+        if arrived.any():
+            state.keep(~arrived)
+            if not len(state.index):
+                break
+        arrived = _advance(state, function, number % MEMORY, allowed[state.index])
+        ended = arrived if number + 1 < max_iter else slice(None)
+        found.points[state.index[ended]] = state.points[ended]
+        found.values[state.index[ended]] = state.values[ended]
+        found.n_iter[state.index[ended]] = number + 1
+    return found
+
+
+def _advance(state, function, position, allowed):
+    """Try one step of each start; tells which have arrived."""
+    steps = state.steps[position]
+    np.multiply(state.directions, state.fraction[:, None], out=steps)
+    points = state.points + steps
+    values, slopes = function(points)
+    changes = np.subtract(slopes, state.slopes, out=state.changes[position])
+    expected = _dot(state.slopes, steps)
+    decrease = state.values - values
+    accepted = decrease >= -SUFFICIENT_DECREASE * expected
+    curvature = _dot(steps, changes)
+    # A step along which the slope hardly rises would make the next one far too long.
+    useful = accepted & (curvature > 1e-10 * np.abs(expected))
+    state.inverse_curvature[position] = np.where(useful, 1 / np.where(useful, curvature, 1), 0)
+    np.divide(curvature, _dot(changes, changes), out=state.scale, where=useful)
+
+    rejected = np.flatnonzero(~accepted)
+    points[rejected] = state.points[rejected]
+    slopes[rejected] = state.slopes[rejected]
+    values[rejected] = state.values[rejected]
+    state.points, state.slopes, state.values = points, slopes, values
+
+    directions = _newton_directions(state, position)
+    directions[rejected] = state.directions[rejected]
+    state.directions = directions
+    shorter = state.fraction * _shortening(expected, decrease)
+    state.fraction = np.where(accepted, 1.0, shorter)
+    small = np.max(np.abs(slopes), axis=1) <= allowed
+    return np.where(accepted, (decrease <= allowed) | small, shorter < SHORTEST_STEP)
+
+
+def _shortening(expected, decrease):
+    """By what to multiply a step that went too far: where a parabola has its minimum."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = expected / (2 * (expected + decrease))
+    return np.clip(np.nan_to_num(factor, nan=0.1), 0.1, 0.5)
+
+
+def _newton_directions(state, position):
+    """Minus the inverse Hessian, as far as the history knows it, times the slopes."""
+    newest_first = [(position - age) % MEMORY for age in range(MEMORY)]
+    directions = -state.slopes
+    term = np.empty_like(directions)
+    shares = np.empty_like(state.inverse_curvature)
+    for k in newest_first:
+        shares[k] = state.inverse_curvature[k] * _dot(state.steps[k], directions)
+        directions -= np.multiply(shares[k][:, None], state.changes[k], out=term)
+    directions *= state.scale[:, None]
+    for k in reversed(newest_first):
+        shares[k] -= state.inverse_curvature[k] * _dot(state.changes[k], directions)
+        directions += np.multiply(shares[k][:, None], state.steps[k], out=term)
+    return directions
+
+
+def _dot(a, b):
+    return np.einsum("ij,ij->i", a, b)

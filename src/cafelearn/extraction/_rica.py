@@ -1,0 +1,108 @@
+"""The objective of reconstruction ICA and its gradient, for many starts at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Problem(NamedTuple):
+    """The data divided by its largest absolute value, and what is computed from it once."""
+
+    rows: np.ndarray  # (n_samples, n_features)
+    columns: np.ndarray  # its transpose, in memory of its own
+    moments: np.ndarray  # rows.T @ rows / n_samples
+    spread: float  # the trace of the moments
+    scale: float  # what the data was divided by
+    bound: float  # no feature is larger than this, in the units of the data
+    weight: float  # of the reconstruction
+    contrast: bool
+
+
+def make_problem(X, weight, contrast):
+    """Prepare `X` for :func:`objective`."""
+    X = X.astype(np.float64)
+    scale = np.max(np.abs(X))
+    rows = X / scale if scale > 0 else X
+    # Below 1e-100 the contrast is its quadratic limit to the last bit, whatever the scale.
+    scale = max(float(scale), 1e-100)
+    moments = rows.T @ rows / len(rows)
+    bound = scale * np.sqrt(np.max(np.einsum("ij,ij->i", rows, rows)))
+    columns = np.ascontiguousarray(rows.T)
+    return Problem(rows, columns, moments, np.trace(moments), scale, bound, weight, contrast)
+
+
+def objective(directions, problem, workspace=None):
+    """The objective of reconstruction ICA over the squared scale of the data; its gradient.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n_starts, n_components, n_features)
+        One component per row, of any length: only the direction counts.
+    problem : Problem
+        The data.
+    workspace : ndarray of shape (2, >= n_starts * n_components, n_samples), default=None
+        Memory to compute in; fresh pages cost more than the arithmetic.
+
+    Returns
+    -------
+    values : ndarray of shape (n_starts,)
+        The objectives.
+    slopes : ndarray of shape (n_starts, n_components, n_features)
+        Their gradients.
+    """
+    lengths = np.sqrt(_dot(directions, directions))[..., None]
+    components = directions / lengths
+    values, slopes = _reconstruction(components, problem)
+    if problem.contrast:
+        more_values, more_slopes = _contrast(components, problem, workspace)
+        values += more_values
+        slopes += more_slopes
+    # The length of a direction does not matter, so nothing of the slope goes along it.
+    slopes -= components * _dot(slopes, components)[..., None]
+    slopes /= lengths
+    return values, slopes
+
+
+def _reconstruction(components, problem):
+    """Weighted mean of ``||W W.T x - x||**2``, from the second moments alone."""
+    moved = components @ problem.moments
+    transposed = components.transpose(0, 2, 1)
+    moments = moved @ transposed
+    overlap = components @ transposed
+    errors = problem.spread + np.sum(_dot(moments, overlap) - 2 * _dot(moved, components), -1)
+    slopes = overlap @ moved
+    slopes += moments @ components
+    slopes -= 2 * moved
+    slopes *= 2 * problem.weight
+    return problem.weight * errors, slopes
+
+
+def _contrast(components, problem, workspace=None):
+    """Mean over the rows of the sum of ``log(cosh(2 z)) / 2`` over their features z.
+
+    It is ``log(1 + 2 sinh(z)**2) / 2``, which keeps all digits for small z; beyond 20 it is
+    a straight line to the last bit.
+    """
+    n_starts, n_components, n_features = components.shape
+    if workspace is None:
+        workspace = np.empty((2, n_starts * n_components, len(problem.rows)))
+    features, tanh = workspace[:, : n_starts * n_components]
+    flat = components.reshape(-1, n_features)
+    np.matmul(problem.scale * flat, problem.columns, out=features)
+    np.tanh(np.multiply(features, 2, out=tanh), out=tanh)
+    share = 1 / (len(problem.rows) * problem.scale)
+    slopes = (tanh @ problem.rows) * share
+
+    values = np.zeros(n_starts)
+    if problem.bound > 20:
+        beyond = np.maximum(np.abs(features) - 20, 0)
+        values += beyond.reshape(n_starts, -1).sum(axis=1)
+        np.clip(features, -20, 20, out=features)
+    square = np.square(np.sinh(features, out=features), out=features)
+    square *= 2
+    values += np.log1p(square, out=square).reshape(n_starts, -1).sum(axis=1) / 2
+    return values * share / problem.scale, slopes.reshape(components.shape)
+
+
+def _dot(a, b):
+    return np.einsum("...i,...i->...", a, b)

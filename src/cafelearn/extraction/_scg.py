@@ -1,0 +1,87 @@
+"""Scaled conjugate gradients from many starts at once (Moller 1993)."""
+
+import numpy as np
+
+# How far ahead the curvature is measured, and the first damping of a step.
+SIGMA = 5e-5
+DAMPING = 5e-7
+SMALLEST_GAIN = np.finfo(float).eps
+TINY = 1e-100
+
+
+def minimize_all(function, starts, n_epochs):
+    """Take `n_epochs` scaled conjugate gradient steps from each row of `starts`.
+
+    Parameters
+    ----------
+    function : callable
+        Takes points of shape (n_starts, n_parameters); returns their values (n_starts,) and
+        slopes (n_starts, n_parameters). The rows must not depend on each other.
+    starts : ndarray of shape (n_starts, n_parameters)
+        Where to start.
+    n_epochs : int
+        Number of steps that are tried. A step that would raise the value is not taken, and
+        the next one is shorter.
+
+    Returns
+    -------
+    points : ndarray of shape (n_starts, n_parameters)
+        Where each start ended.
+    values : ndarray of shape (n_starts,)
+        The values there.
+    """
+    points = np.array(starts, dtype=np.float64)
+    n_starts, n_parameters = points.shape
+    values, slopes = function(points)
+    directions = -slopes
+    taken = np.ones(n_starts, dtype=bool)
+    curvature = np.zeros(n_starts)
+    damping = np.full(n_starts, DAMPING)
+    included = np.zeros(n_starts)  # the part of the damping that the curvature has already
+    arrived = np.zeros(n_starts, dtype=bool)
+
+    for epoch in range(1, n_epochs + 1):
+        squared = _dot(directions, directions)
+        distance = _ratio(SIGMA, np.sqrt(squared))
+        _, ahead = function(points + distance[:, None] * directions)
+        measured = _ratio(_dot(directions, ahead - slopes), distance)
+        curvature = np.where(taken, measured, curvature) + (damping - included) * squared
+        upward = (curvature <= 0) & ~arrived
+        raised = 2 * (damping - _ratio(curvature, squared))
+        curvature = np.where(upward, damping * squared - curvature, curvature)
+        damping = np.where(upward, raised, damping)
+
+        descent = -_dot(directions, slopes)
+        length = _ratio(descent, curvature)
+        # Below this the values can no longer tell a good step from a bad one.
+        arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
+        new_points = points + length[:, None] * directions
+        new_values, new_slopes = function(new_points)
+        # 1 where the parabola that the step was made for is right.
+        agreement = _ratio(2 * curvature * (values - new_values), descent**2)
+        taken = agreement >= 0
+
+        included = np.where(taken, 0.0, damping)
+        damping = np.where(agreement >= 0.75, damping / 4, damping)
+        damping += np.where(agreement < 0.25, _ratio(curvature * (1 - agreement), squared), 0)
+
+        bend = _ratio(_dot(new_slopes, new_slopes - slopes), descent)
+        if epoch % n_parameters == 0:
+            bend[:] = 0
+        new_directions = bend[:, None] * directions - new_slopes
+        new_directions[arrived] = 0
+        points = np.where(taken[:, None], new_points, points)
+        slopes = np.where(taken[:, None], new_slopes, slopes)
+        values = np.where(taken, new_values, values)
+        directions = np.where((taken | arrived)[:, None], new_directions, directions)
+    return points, values
+
+
+def _dot(a, b):
+    return np.einsum("ij,ij->i", a, b)
+
+
+def _ratio(above, below):
+    """``above / below``, and 0 where a start has nowhere to go."""
+    below = np.asarray(below)
+    return np.divide(above, below, out=np.zeros_like(below), where=below != 0)

@@ -1,0 +1,307 @@
+"""ReplicatedNMF: non-negative factors of the shifted data, the best of many starts."""
+
+import sys
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.optimize import nnls
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from cafelearn._validation import check_data
+from cafelearn.extraction._als import Factors, clipped_scores, factorize_all
+from cafelearn.extraction._components import (
+    check_features,
+    resolve_components,
+    root_mean_square,
+)
+from cafelearn.mwkmeans import seed_sequence
+
+# Numbers that fit into the second-level cache of a core.
+CACHE_ENTRIES = 2**18
+
+
+class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Non-negative matrix factorisation of data of any sign, from many starts.
+
+    Each feature is shifted so that its minimum over the training data is 0. The shifted
+    data is then approximated by ``W @ H``, both without negative entries: the rows of H, the
+    components, have length 1; the rows of W are the extracted features. Components come in
+    descending order of the length of their column of W.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of features to extract, at most the number of features of the data. ``None``
+        is half of these, rounded down, but at least 1.
+    solver : {"als", "mu", "cd"}, default="als"
+        How the factors are found.
+
+        - "als": alternating least squares. Each turn solves for H, then for W, without
+          regard to signs, and sets negative entries to 0.
+        - "mu": multiplicative updates of :class:`sklearn.decomposition.NMF`.
+        - "cd": coordinate descent of :class:`sklearn.decomposition.NMF`.
+    n_init : int, default=50
+        Number of random starts; the one with the best reconstruction is kept.
+    max_iter : int, default=100
+        Largest number of iterations of one start.
+    tol : float, default=1e-4
+        With "als", a start stops when an iteration lowers the norm of the residual by no
+        more than this fraction, or changes no entry of W and H by more than this fraction of
+        the largest. The other solvers use it as :class:`sklearn.decomposition.NMF` does.
+    n_jobs : int, default=None
+        Number of threads that share the starts. The result does not depend on it.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+    verbose : int, default=0
+        1 reports each start on standard error.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. Each start has its own stream of random numbers.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        H. A component that no row uses is 0.
+    minimum_ : ndarray of shape (n_features,)
+        Smallest value of each feature.
+    reconstruction_error_ : float
+        Root mean square of ``X - inverse_transform(transform(X))``.
+    n_iter_ : int
+        Iterations of the start that was kept.
+    n_features_in_ : int
+        Number of features seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during :meth:`fit`. Defined only when `X` has feature names
+        that are all strings.
+
+    See Also
+    --------
+    sklearn.decomposition.NMF : Takes non-negative data as it is, one start.
+
+    Notes
+    -----
+    :meth:`transform` computes what the last turn of the solver does. With "als" that is the
+    least squares solution with negative entries set to 0, one matrix product for any number
+    of rows; on the training data it is the factor W. The two other solvers respect the signs
+    all the way, so with them each row is a non-negative least squares problem of its own.
+
+    Alternating least squares with clipping need not descend. A start whose residual rises
+    stops there.
+
+    References
+    ----------
+    .. [1] M. W. Berry, M. Browne, A. N. Langville, V. P. Pauca and R. J. Plemmons,
+       "Algorithms and applications for approximate nonnegative matrix factorization",
+       Computational Statistics & Data Analysis 52 (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cafelearn.extraction import ReplicatedNMF
+    >>> rng = np.random.default_rng(0)
+    >>> parts = np.array([[0.0, 3.0, 4.0, 0.0], [0.6, 0.0, 0.0, 0.8]])
+    >>> amounts = rng.uniform(size=(50, 2)) * (rng.uniform(size=(50, 2)) < 0.5)
+    >>> model = ReplicatedNMF(n_components=2, random_state=0)
+    >>> features = model.fit_transform(amounts @ parts - 7)
+    >>> features.shape
+    (50, 2)
+    >>> model.components_.round(2) + 0.0
+    array([[0. , 0.6, 0.8, 0. ],
+           [0.6, 0. , 0. , 0.8]])
+    >>> model.minimum_
+    array([-7., -7., -7., -7.])
+    """
+
+    _parameter_constraints = {
+        "n_components": [None, Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"als", "mu", "cd"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        solver="als",
+        n_init=50,
+        max_iter=100,
+        tol=1e-4,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.solver = solver
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Find the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data: dense, numeric and without missing values. float32 stays float32.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : ReplicatedNMF
+            The fitted estimator.
+        """
+        X = check_data(self, X)
+        n_components = resolve_components(self, X.shape[1])
+        self.minimum_ = X.min(axis=0)
+        shifted = X.astype(np.float64) - self.minimum_
+        # Factors of numbers near 1 neither overflow nor vanish.
+        peak = np.max(shifted)
+        rows = shifted / peak if peak > 0 else shifted
+        seeds = seed_sequence(self.random_state).spawn(self.n_init)
+        components, self.n_iter_ = _run_starts(self, rows, n_components, seeds)
+        lengths = np.linalg.norm(components, axis=1, keepdims=True)
+        components = components / np.where(lengths > 0, lengths, 1)
+        order = np.argsort(
+            -np.linalg.norm(self._scores(rows, components), axis=0), kind="stable"
+        )
+        self.components_ = components[order].astype(X.dtype)
+        features = self._scores(X - self.minimum_, self.components_)
+        self.reconstruction_error_ = root_mean_square(X - self.inverse_transform(features))
+        return self
+
+    def transform(self, X):
+        """The features of each row: the amounts of the components that make it up.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data. Values below the minimum seen in :meth:`fit` count as that minimum, with
+            a warning.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The features, none negative.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        shifted = X - self.minimum_.astype(X.dtype)
+        n_below = np.count_nonzero(shifted < 0)
+        if n_below:
+            warnings.warn(
+                f"ReplicatedNMF: {n_below} of {X.size} values lie below the minimum of their "
+                "feature in fit, and are treated as that minimum.",
+                UserWarning,
+                stacklevel=2,
+            )
+            np.maximum(shifted, 0, out=shifted)
+        return self._scores(shifted, self.components_)
+
+    def inverse_transform(self, X):
+        """The rows that features stand for, in the units of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Features.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            The reconstructed data, ``X @ components_ + minimum_``.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X)
+        return X @ self.components_.astype(X.dtype) + self.minimum_.astype(X.dtype)
+
+    def _scores(self, shifted, components):
+        """W given H."""
+        components = components.astype(np.float64)
+        if self.solver == "als":
+            return clipped_scores(shifted, components)
+        scores = np.empty((len(shifted), len(components)), dtype=shifted.dtype)
+        for i, row in enumerate(shifted):
+            scores[i], _ = nnls(components.T, row.astype(np.float64))
+        return scores
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _run_starts(estimator, X, n_components, seeds):
+    """Factorise from one start per seed; the components and iterations of the best."""
+    if estimator.solver == "als":
+        # Enough starts at a time to be worth an array operation, few enough to stay in cache.
+        size = int(np.clip(CACHE_ENTRIES // (n_components * len(X)), 1, 13))
+        run = _run_als
+    else:
+        size, run = 1, _run_scikit_learn
+    blocks = [seeds[first : first + size] for first in range(0, len(seeds), size)]
+
+    best, number = (np.inf, None, 0), 0
+    # The threads of a linear algebra library would compete with those of the blocks.
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        # A start that needs more iterations is the rule, and no reason to worry.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
+        for found in workers(
+            delayed(run)(estimator, X, n_components, block) for block in blocks
+        ):
+            for components, error, n_iter in zip(*found, strict=True):
+                number += 1
+                if error < best[0] or best[1] is None:
+                    best = error, components, int(n_iter)
+                if estimator.verbose:
+                    sys.stderr.write(
+                        f"start {number}/{len(seeds)}: relative reconstruction error "
+                        f"{error:.6g}, {n_iter} iterations\n"
+                    )
+    return best[1:]
+
+
+def _run_als(estimator, X, n_components, seeds):
+    shape = n_components, len(X)
+    starts = np.stack([np.random.default_rng(seed).uniform(size=shape) for seed in seeds])
+    return factorize_all(X, starts, estimator.max_iter, estimator.tol)
+
+
+def _run_scikit_learn(estimator, X, n_components, seeds):
+    (seed,) = seeds
+    model = NMF(
+        n_components,
+        init="random",
+        solver=estimator.solver,
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        random_state=np.random.RandomState(np.random.MT19937(seed)),
+    )
+    with np.errstate(invalid="ignore"):  # 0 / 0, where all features are constant
+        model.fit(X)
+    error = model.reconstruction_err_ / np.sqrt(X.size)
+    return Factors(model.components_[None], np.array([error]), np.array([model.n_iter_]))

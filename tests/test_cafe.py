@@ -1,0 +1,410 @@
+"""CAFE: the steps of Algorithm 2, as a transformer, on new rows, and on bad input."""
+
+import builtins
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA, FastICA, TruncatedSVD
+from sklearn.manifold import TSNE
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import reference
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, theory
+from cafelearn.consensus import choose
+from cafelearn.extraction import Autoencoder, ReconstructionICA, ReplicatedNMF
+from conftest import make_blobs
+
+
+@parametrize_with_checks(
+    [
+        CAFE(n_init=2),
+        CAFE(n_init=2, rescaling="centroid", p=1.5, scaling="standard"),
+        CAFE(n_init=1, extractor="nmf", p=(1.3, 2.0), scaling=None),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def noisy():
+    """Clusters, some of whose (cluster, feature) pairs carry noise; and the pairs."""
+    X, y = make_blobs(400, 10, 3, n_noise=0, seed=2)
+    X = RangeScaler().fit_transform(X)
+    rng = np.random.default_rng(0)
+    pairs = np.zeros((3, 10), dtype=bool)
+    pairs.flat[rng.choice(30, 9, replace=False)] = True
+    for l, v in np.argwhere(pairs):
+        X[y == l, v] += rng.normal(size=(y == l).sum())
+    return X, y, pairs
+
+
+def test_the_steps_of_algorithm_2(noisy):
+    X, _, _ = noisy
+    exponents = (1.2, 1.6, 2.0, 3.0)
+    cafe = CAFE(3, n_components=4, p=exponents, n_init=6, random_state=0).fit(X)
+    scaled = (X - X.mean(axis=0)) / np.ptp(X, axis=0)
+    assert list(cafe.models_) == list(exponents)
+    for p, model in cafe.models_.items():
+        alone = clone(model).fit(scaled)
+        np.testing.assert_array_equal(alone.labels_, model.labels_)
+        np.testing.assert_allclose(alone.feature_weights_, model.feature_weights_)
+        assert len(model.init_objectives_) == 6
+        assert model.p == p
+    labels = [model.labels_ for model in cafe.models_.values()]
+    direct = np.array([[adjusted_rand_score(a, b) for b in labels] for a in labels])
+    np.testing.assert_allclose(cafe.agreement_, direct)
+    totals = direct.sum(axis=1) - 1
+    assert totals[exponents.index(cafe.p_)] == pytest.approx(totals.max())
+    model = cafe.models_[cafe.p_]
+    rescaled = scaled * model.feature_weights_[model.labels_]
+    np.testing.assert_allclose(cafe.rescale(X), rescaled, atol=1e-14)
+    expected = PCA(4, svd_solver="full").fit_transform(rescaled)
+    np.testing.assert_allclose(np.abs(cafe.transform(X)), np.abs(expected), atol=1e-10)
+
+
+def test_centroid_rescaling(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, p=1.5, rescaling="centroid", n_init=3, random_state=0).fit(X)
+    model, scaled = cafe.models_[1.5], RangeScaler().fit_transform(X)
+    for i in range(0, len(X), 37):
+        z, w = (a[cafe.labels_[i]] for a in (model.cluster_centers_, model.feature_weights_))
+        np.testing.assert_allclose(
+            cafe.rescale(X)[i], z + w / w.max() * (scaled[i] - z), atol=1e-12
+        )
+
+
+class Fitted:
+    """As much of a model as the choice of p looks at."""
+
+    def __init__(self, p, labels, dispersions):
+        self.p, self.labels_, self.dispersions_ = p, np.asarray(labels), np.asarray(dispersions)
+
+
+def test_ties_in_agreement():
+    even, uneven = [[1.0, 1.0]], [[1.0, 8.0]]
+    # Two exponents always tie; the objective relative to its bounds decides,
+    high, low = Fitted(3.0, [0, 1, 1], uneven), Fitted(1.2, [0, 0, 1], uneven)
+    assert theory.normalized_objective(uneven, 1.2) < theory.normalized_objective(uneven, 3.0)
+    assert choose([high, low]).p == 1.2
+    # in favour of the larger exponent if it is lower there,
+    assert choose([Fitted(3.0, [0, 1, 1], even), Fitted(1.2, [0, 0, 1], uneven)]).p == 3.0
+    # and then the smaller exponent.
+    assert choose([Fitted(3.0, [0, 1, 1], even), Fitted(1.2, [0, 0, 1], even)]).p == 1.2
+    majority = [
+        Fitted(1.1, [0, 1, 0, 1, 0, 1], even),
+        Fitted(2.0, [0, 0, 0, 1, 1, 1], uneven),
+        Fitted(3.0, [1, 1, 1, 0, 0, 0], uneven),
+    ]
+    assert choose(majority).p == 2.0
+    np.testing.assert_allclose(choose(majority).agreement[1, 2], 1)
+
+
+def test_one_exponent_needs_no_consensus(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, p=2.5, n_init=2, random_state=0).fit(X)
+    assert cafe.p_ == 2.5
+    np.testing.assert_array_equal(cafe.agreement_, [[1.0]])
+
+
+def test_lemma_3_and_corollary_4_on_the_output(noisy):
+    X, _, _ = noisy
+    for p in (1.2, 1.5, 2.0, 3.0):
+        cafe = CAFE(3, p=p, dispersion_offset=0, n_init=5, random_state=0).fit(X)
+        scaled, rescaled = RangeScaler().fit_transform(X), cafe.rescale(X)
+        for l in range(3):
+            rows = cafe.labels_ == l
+            before, after = (
+                np.array(
+                    [np.sum(np.abs(x - reference.center(x, p)) ** p) for x in data[rows].T]
+                )
+                for data in (scaled, rescaled)
+            )
+            np.testing.assert_allclose(after, theory.rescaled_dispersions(before, p), rtol=1e-6)
+            np.testing.assert_array_equal(np.argsort(before), np.argsort(-after))
+            (u,), (C,) = theory.dominance(before[None])
+            bound = theory.noise_suppression_bound(before[u], C, 10, p)
+            assert after[u] <= bound * (1 + 1e-9)
+
+
+def test_it_does_what_it_is_for():
+    wine = load_wine()
+    X, y = RangeScaler().fit_transform(wine.data), wine.target
+    rng = np.random.default_rng(0)
+    pairs = np.zeros((3, 13), dtype=bool)
+    pairs.flat[rng.choice(39, size=12, replace=False)] = True
+    for l, v in np.argwhere(pairs):
+        X[y == l, v] += rng.normal(size=(y == l).sum())
+
+    def score(features):
+        labels = KMeans(3, n_init=20, random_state=0).fit_predict(features)
+        return adjusted_rand_score(y, labels)
+
+    plain = score(PCA(6).fit_transform(RangeScaler().fit_transform(X)))
+    cafe = CAFE(3, n_init=20, random_state=0)
+    assert score(cafe.fit_transform(X)) > plain + 0.2
+    assert adjusted_rand_score(y, cafe.labels_) > 0.9
+    centroid = CAFE(3, rescaling="centroid", n_init=20, random_state=0)
+    assert score(centroid.fit_transform(X)) > plain + 0.2
+    # In the cluster of its class a noise pair weighs less than most others.
+    for label in range(3):
+        weights = cafe.feature_weights_[np.bincount(cafe.labels_[y == label]).argmax()]
+        assert (weights[pairs[label]] < np.median(weights[~pairs[label]])).all()
+
+
+NAMED = {
+    "pca": PCA,
+    "nmf": ReplicatedNMF,
+    "ica": ReconstructionICA,
+    "fastica": FastICA,
+    "autoencoder": Autoencoder,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("rescaling", ["origin", "centroid"])
+@pytest.mark.parametrize("name", NAMED)
+def test_every_extractor_by_name(name, rescaling, noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, extractor=name, rescaling=rescaling, p=2.0, n_init=2, random_state=0)
+    features = cafe.fit_transform(X)
+    assert isinstance(cafe.extractor_, NAMED[name])
+    assert features.shape == (400, 5)
+    assert np.isfinite(features).all()
+    np.testing.assert_array_equal(features, cafe.transform(X))
+    np.testing.assert_array_equal(features, clone(cafe).fit(X).transform(X))
+    np.testing.assert_array_equal(features, clone(cafe).set_params(n_jobs=2).fit_transform(X))
+
+
+def test_umap_is_named_when_missing(noisy, monkeypatch):
+    X, _, _ = noisy
+    load = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "umap":
+            raise ImportError(name)
+        return load(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'cafelearn\[umap\]'"):
+        CAFE(3, extractor="umap", n_init=1).fit(X)
+
+
+def test_a_transformer_of_the_users_own(noisy):
+    X, _, _ = noisy
+    mine = TruncatedSVD(3, random_state=0)
+    cafe = CAFE(3, extractor=mine, p=2.0, n_init=2, random_state=0)
+    assert cafe.fit_transform(X).shape == (400, 3)
+    assert not hasattr(mine, "components_")
+    assert clone(cafe).set_params(n_components=2).fit_transform(X).shape == (400, 2)
+    pipeline = make_pipeline(StandardScaler(), PCA(4))
+    assert CAFE(3, extractor=pipeline, p=2.0, n_init=2).fit_transform(X).shape == (400, 4)
+
+
+@pytest.mark.parametrize("scaling", ["range", "standard", None, MinMaxScaler()])
+def test_scaling(scaling, noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, scaling=scaling, p=2.0, n_init=2, random_state=0).fit(X)
+    by_hand = {"range": RangeScaler(), "standard": StandardScaler()}.get(
+        scaling if isinstance(scaling, str) else None, scaling
+    )
+    scaled = X if by_hand is None else clone(by_hand).fit_transform(X)
+    np.testing.assert_allclose(
+        cafe.rescale(X), scaled * cafe.feature_weights_[cafe.labels_], atol=1e-13
+    )
+    assert (cafe.scaler_ is None) == (scaling is None)
+
+
+def test_unseen_rows(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, n_init=5, random_state=0).fit(X[:300])
+    new = X[300:]
+    model = cafe.models_[cafe.p_]
+    scaled = cafe.scaler_.transform(new)
+    labels = reference.assign(scaled, model.cluster_centers_, model.feature_weights_, cafe.p_)
+    np.testing.assert_array_equal(cafe.predict(new), labels)
+    rescaled = scaled * model.feature_weights_[labels]
+    np.testing.assert_allclose(cafe.rescale(new), rescaled, atol=1e-14)
+    np.testing.assert_allclose(cafe.transform(new), cafe.extractor_.transform(rescaled))
+    # One row at a time or all at once.
+    np.testing.assert_allclose(cafe.transform(new[:1]), cafe.transform(new)[:1], atol=1e-12)
+
+
+def test_labels_agree_everywhere(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, n_init=3, random_state=0)
+    labels = cafe.fit_predict(X)
+    np.testing.assert_array_equal(labels, cafe.labels_)
+    np.testing.assert_array_equal(labels, cafe.predict(X))
+
+
+def test_assignment_margin(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, p=2.0, n_init=3, random_state=0).fit(X)
+    margin = cafe.assignment_margin(X)
+    distances = np.sort(cafe.models_[2.0].transform(cafe.scaler_.transform(X)), axis=1)
+    np.testing.assert_allclose(margin, 1 - distances[:, 0] / distances[:, 1])
+    assert ((margin >= 0) & (margin <= 1)).all()
+    centers = cafe.scaler_.inverse_transform(cafe.models_[2.0].cluster_centers_)
+    np.testing.assert_allclose(cafe.assignment_margin(centers), 1)
+    one = CAFE(1, p=2.0, n_init=1).fit(X)
+    np.testing.assert_array_equal(one.assignment_margin(X), 1)
+
+
+def test_names_and_frames(noisy):
+    X, _, _ = noisy
+    names = [f"gene {v}" for v in range(10)]
+    frame = pd.DataFrame(X, columns=names, index=np.arange(400) + 7)
+    cafe = CAFE(3, n_components=2, n_init=2, random_state=0)
+    plain = clone(cafe).fit_transform(X)
+    table = clone(cafe).fit(frame).weights_frame()
+    assert list(table.columns) == names
+    assert list(table.index) == ["cluster 0", "cluster 1", "cluster 2"]
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    assert list(clone(cafe).fit(X).weights_frame().columns[:2]) == ["x0", "x1"]
+    out = clone(cafe).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == ["cafe0", "cafe1"]
+    assert (out.index == frame.index).all()
+    np.testing.assert_array_equal(out, plain)
+    out = clone(cafe).set_output(transform="polars").fit_transform(pl.DataFrame(frame))
+    assert out.columns == ["cafe0", "cafe1"]
+    np.testing.assert_array_equal(out.to_numpy(), plain)
+
+
+def test_pipeline_and_grid_search(noisy):
+    X, y, _ = noisy
+    pipeline = make_pipeline(CAFE(3, n_init=2, random_state=0), KMeans(3, n_init=3))
+    assert len(pipeline.fit_predict(X)) == 400
+
+    def score(estimator, X, y):
+        return adjusted_rand_score(y, estimator.predict(X))
+
+    search = GridSearchCV(
+        pipeline,
+        {"cafe__n_components": [2, 5], "cafe__p": [2.0, (1.5, 2.0)]},
+        scoring=score,
+        cv=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.3
+
+
+def test_seeds_and_threads(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, n_init=4, random_state=5)
+    one = clone(cafe).fit(X)
+    for other in (clone(cafe).fit(X), clone(cafe).set_params(n_jobs=3).fit(X)):
+        np.testing.assert_array_equal(one.transform(X), other.transform(X))
+        assert one.p_ == other.p_
+    different = clone(cafe).set_params(random_state=6).fit(X)
+    a, b = (np.sort(c.models_[1.1].init_objectives_) for c in (one, different))
+    assert not np.array_equal(a, b)
+
+
+def test_single_precision(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, n_init=2, random_state=0).fit(X.astype(np.float32))
+    assert cafe.transform(X.astype(np.float32)).dtype == np.float32
+    assert cafe.rescale(X.astype(np.float32)).dtype == np.float32
+
+
+def test_verbose_counts_all_starts(noisy, capsys):
+    X, _, _ = noisy
+    CAFE(3, p=(1.5, 2.0), n_init=3, verbose=1, random_state=0).fit(X)
+    assert "start 6/6 (p=2)" in capsys.readouterr().err
+
+
+class TestBadInput:
+    X = np.random.default_rng(0).normal(size=(30, 6))
+
+    @pytest.mark.parametrize("n", [0, -2, 1.5, "two"])
+    def test_n_components(self, n):
+        with pytest.raises(ValueError, match="'n_components' parameter of CAFE"):
+            CAFE(2, n_components=n, n_init=1).fit(self.X)
+
+    @pytest.mark.parametrize("extractor", ["pca", "nmf", PCA()])
+    def test_more_components_than_features(self, extractor):
+        with pytest.raises(ValueError, match=r"CAFE\(extractor=.*\) needs n_components <= 6"):
+            CAFE(2, n_components=7, extractor=extractor, n_init=1).fit(self.X)
+
+    def test_fewer_rows_than_components(self):
+        with pytest.raises(ValueError, match="n_components=5, n_samples=3"):
+            CAFE(2, n_components=5, n_init=1).fit(self.X[:3])
+
+    @pytest.mark.parametrize(
+        ("name", "value", "choices"),
+        [
+            ("extractor", "svd", "autoencoder.*fastica.*umap"),
+            ("rescaling", "center", "centroid.*origin"),
+            ("scaling", "minmax", "range.*standard"),
+        ],
+    )
+    def test_unknown_names_list_the_choices(self, name, value, choices):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of CAFE") as error:
+            CAFE(2, n_init=1, **{name: value}).fit(self.X)
+        for choice in choices.split(".*"):
+            assert choice in str(error.value)
+
+    def test_an_extractor_without_transform(self):
+        with pytest.raises(ValueError, match=r"'extractor' .* 'transform'"):
+            CAFE(2, extractor=TSNE(), n_init=1).fit(self.X)
+
+    def test_a_transformer_without_n_components(self):
+        with pytest.raises(ValueError, match=r"StandardScaler.* has no parameter n_components"):
+            CAFE(2, extractor=StandardScaler(), n_components=2, n_init=1).fit(self.X)
+
+    @pytest.mark.parametrize(
+        ("p", "message"),
+        [
+            ((), "at least one exponent"),
+            ((1.5, 1.5), "distinct exponents"),
+            ((1.5, 0.9), "exponents p above 1, got 0.9"),
+            ((1.5, np.nan), "above 1, got nan"),
+            (1.0, "'p' parameter of CAFE"),
+            ("two", "'p' parameter of CAFE"),
+        ],
+    )
+    def test_p(self, p, message):
+        with pytest.raises(ValueError, match=message):
+            CAFE(2, p=p, n_init=1).fit(self.X)
+
+    def test_too_few_distinct_rows(self):
+        X = np.repeat([[0.0, 1.0], [2.0, 5.0]], 10, axis=0)
+        with pytest.raises(ValueError, match="found only 2 of n_clusters=3 clusters in every"):
+            CAFE(3, n_init=2).fit(X)
+
+    def test_missing_values_and_text(self):
+        X = self.X.copy()
+        X[0, 0] = np.nan
+        with pytest.raises(ValueError, match="CAFE does not accept missing values"):
+            CAFE(2, n_init=1).fit(X)
+        frame = pd.DataFrame(self.X).assign(sex=["f", "m"] * 15)
+        frame.columns = frame.columns.astype(str)
+        with pytest.raises(ValueError, match="CAFE needs numeric features, but column 'sex'"):
+            CAFE(2, n_init=1).fit(frame)
+
+    def test_not_fitted(self):
+        from sklearn.exceptions import NotFittedError
+
+        for call in ("predict", "transform", "rescale", "assignment_margin"):
+            with pytest.raises(NotFittedError):
+                getattr(CAFE(2), call)(self.X)
+        with pytest.raises(NotFittedError):
+            CAFE(2).weights_frame()
+
+
+def test_mwk_means_labels_are_those_of_the_estimator(noisy):
+    X, _, _ = noisy
+    scaled = RangeScaler().fit_transform(X)
+    cafe = CAFE(3, p=1.5, n_init=3, random_state=0).fit(X)
+    seed = cafe.models_[1.5].random_state
+    model = MinkowskiWeightedKMeans(3, p=1.5, n_init=3, random_state=seed).fit(scaled)
+    np.testing.assert_array_equal(model.labels_, cafe.labels_)
