@@ -13,15 +13,15 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples scripts
+	$(BIN)/ruff format --check src tests benchmarks examples scripts
 
 format: $(READY)
-	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples scripts
+	$(BIN)/ruff format src tests benchmarks examples scripts
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks.descent
+	$(BIN)/python -m benchmarks
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cafelearn needs Python 3.11 or newer, this is " + sys.version.split()[0])'

@@ -1,7 +1,7 @@
-"""Speed and memory of mwk-means, as ratios measured in one run; writes docs/benchmarks.md.
+"""Speed and memory of mwk-means, as ratios measured in one run.
 
-Run ``make bench``. Machines differ and are noisy: each ratio compares two things timed in
-turns on the same machine, and takes the best of several rounds of each.
+Machines differ and are noisy: each ratio compares two things timed in turns on the same
+machine, and takes the best of several rounds of each.
 """
 
 import itertools
@@ -9,18 +9,15 @@ import subprocess
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from benchmarks import numpy_mwkmeans
 from cafelearn import MinkowskiWeightedKMeans
 
 warnings.simplefilter("ignore", ConvergenceWarning)
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def blobs(n, m, k, seed=0, dtype=np.float64):
@@ -200,28 +197,3 @@ def start_up(report):
     report(
         "first fit of a process with a warm cache, seconds beyond the second", seconds, "< 0.3"
     )
-
-
-def main():
-    rows = []
-
-    def report(what, measured, bar):
-        kind, limit = bar.split()
-        met = measured >= float(limit) if kind == ">=" else measured <= float(limit)
-        rows.append(f"| {what} | {measured:.2f} | {bar} | {'yes' if met else 'no'} |")
-        print(f"{measured:8.2f}  ({bar}, {'met' if met else 'NOT MET'})  {what}", flush=True)
-
-    with threadpool_limits(1):
-        for part in (iterations, whole_fit, threads, memory, growth, start_up):
-            part(report)
-    text = PAGE.read_text() if PAGE.exists() else ""
-    before, _, rest = text.partition("<!-- begin: make bench -->")
-    _, _, after = rest.partition("<!-- end: make bench -->")
-    table = "\n".join(["| what | measured | bar | met |", "|---|---|---|---|", *rows])
-    PAGE.write_text(
-        f"{before}<!-- begin: make bench -->\n\n{table}\n\n<!-- end: make bench -->{after}"
-    )
-
-
-if __name__ == "__main__":
-    main()

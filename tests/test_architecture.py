@@ -26,6 +26,7 @@ ORDER = (
     "consensus",
     "extraction",
     "cafe",
+    "datasets",
 )
 
 
@@ -65,7 +66,7 @@ def public_objects():
         if "_" in {part[0] for part in info.name.split(".")}:
             continue
         importlib.import_module(info.name)
-    for module in (cafelearn, cafelearn.theory, cafelearn.extraction):
+    for module in (cafelearn, cafelearn.theory, cafelearn.extraction, cafelearn.datasets):
         for name in module.__all__:
             yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
 

@@ -14,7 +14,7 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
@@ -237,6 +237,22 @@ def test_unseen_rows(noisy):
     np.testing.assert_allclose(cafe.transform(new), cafe.extractor_.transform(rescaled))
     # One row at a time or all at once.
     np.testing.assert_allclose(cafe.transform(new[:1]), cafe.transform(new)[:1], atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", [None, "range", FunctionTransformer()])
+def test_the_input_is_left_alone(scaling, noisy):
+    X, _, _ = noisy
+    before = X.copy()
+    cafe = CAFE(3, scaling=scaling, p=2.0, n_init=1, random_state=0).fit(X)
+    cafe.transform(X)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_a_scaler_that_breaks_numbers_is_caught(noisy):
+    X, _, _ = noisy
+    broken = FunctionTransformer(lambda X: np.where(X > 0, np.inf, X))
+    with pytest.raises(ValueError, match="infinity"):
+        CAFE(3, scaling=broken, p=2.0, n_init=1).fit(X)
 
 
 def test_labels_agree_everywhere(noisy):

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 import pandas as pd
 from numba import njit
+from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -260,7 +261,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             What the extractor makes of the rows, scaled and rescaled.
         """
         rescaled = self._rescaled(X)
-        return np.asarray(self.extractor_.transform(rescaled))
+        with config_context(assume_finite=True):
+            return np.asarray(self.extractor_.transform(rescaled))
 
     def rescale(self, X):
         """Scale new rows and rescale them by the weights of their cluster.
@@ -290,7 +292,9 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         labels : ndarray of shape (n_samples,)
             Index of the nearest centre.
         """
-        return self._model().predict(self._checked(X))
+        model, scaled = self._model(), self._checked(X)
+        with config_context(assume_finite=True):
+            return model.predict(scaled)
 
     def assignment_margin(self, X):
         """How clearly each row belongs to its cluster.
@@ -340,14 +344,19 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _scale(self, X):
         if self.scaler_ is None:
             return X
-        return np.ascontiguousarray(self.scaler_.transform(X), dtype=X.dtype)
+        with config_context(assume_finite=True):
+            return np.ascontiguousarray(self.scaler_.transform(X), dtype=X.dtype)
 
     def _rescaled(self, X):
         model = self._model()
-        scaled = self._checked(X)
-        return self._rescale(scaled, model.predict(scaled))
+        X = check_data(self, X, reset=False)
+        # Every row has been checked here; the scaler and the model need not look again.
+        scaled = self._scale(X)
+        with config_context(assume_finite=True):
+            labels = model.predict(scaled)
+        return self._rescale(scaled, labels, in_place=not np.may_share_memory(scaled, X))
 
-    def _rescale(self, scaled, labels):
+    def _rescale(self, scaled, labels, in_place=False):
         model = self.models_[self.p_]
         weights = model.feature_weights_.astype(scaled.dtype)
         if self.rescaling == "origin":
@@ -355,7 +364,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         else:
             weights = weights / weights.max(axis=1, keepdims=True)
             shifts = (1 - weights) * model.cluster_centers_.astype(scaled.dtype)
-        out = np.empty_like(scaled)
+        out = scaled if in_place else np.empty_like(scaled)
         _by_cluster(out, scaled, labels, weights, shifts)
         return out
 

@@ -1,0 +1,45 @@
+"""``make bench``: measure everything and write the table of docs/benchmarks.md."""
+
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks import descent, extraction
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+PARTS = (
+    descent.iterations,
+    descent.whole_fit,
+    descent.threads,
+    descent.memory,
+    descent.growth,
+    descent.start_up,
+    extraction.cafe,
+    extraction.extractors,
+    extraction.unseen_rows,
+)
+
+
+def main():
+    rows = []
+
+    def report(what, measured, bar):
+        kind, limit = bar.split()
+        met = measured >= float(limit) if kind == ">=" else measured <= float(limit)
+        rows.append(f"| {what} | {measured:.2f} | {bar} | {'yes' if met else 'no'} |")
+        print(f"{measured:8.2f}  ({bar}, {'met' if met else 'NOT MET'})  {what}", flush=True)
+
+    with threadpool_limits(1):
+        for part in PARTS:
+            part(report)
+    text = PAGE.read_text() if PAGE.exists() else ""
+    before, _, rest = text.partition("<!-- begin: make bench -->")
+    _, _, after = rest.partition("<!-- end: make bench -->")
+    table = "\n".join(["| what | measured | bar | met |", "|---|---|---|---|", *rows])
+    PAGE.write_text(
+        f"{before}<!-- begin: make bench -->\n\n{table}\n\n<!-- end: make bench -->{after}"
+    )
+
+
+if __name__ == "__main__":
+    main()
