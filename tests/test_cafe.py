@@ -185,6 +185,15 @@ def test_every_extractor_by_name(name, rescaling, noisy):
     np.testing.assert_array_equal(features, clone(cafe).set_params(n_jobs=2).fit_transform(X))
 
 
+def test_umap(noisy):
+    X, _, _ = noisy
+    cafe = CAFE(3, extractor="umap", n_components=2, p=2.0, n_init=2, random_state=0)
+    features = cafe.fit_transform(X[:150])
+    assert features.shape == (150, 2)
+    np.testing.assert_array_equal(features, cafe.transform(X[:150]))
+    assert cafe.transform(X[150:170]).shape == (20, 2)
+
+
 def test_umap_is_named_when_missing(noisy, monkeypatch):
     X, _, _ = noisy
     load = builtins.__import__

@@ -48,7 +48,7 @@ ITERATION, RESEEDED, REASON, EXACT_SINCE = range(4)
 # With many rows, and while labels still change, a centre may be off by this fraction of the
 # step it takes: the descent goes on with it, and ends only with exact centres.
 HASTE = 0.1
-HASTY_ROWS = 20_000
+HASTY_ROWS = 5_000
 
 
 class Problem(NamedTuple):

@@ -131,7 +131,7 @@ class MinkowskiWeightedKMeans(
 
     Notes
     -----
-    Centres are found to 1e-10 of the range of their members. On more than 20,000 rows the
+    Centres are found to 1e-10 of the range of their members. On more than 5,000 rows the
     centres of the early iterations are found to a tenth of the step they take; once the
     labels stand still, all are found exactly, and the labels must stand still again.
 
@@ -378,20 +378,29 @@ def run_starts(jobs, n_jobs, verbose=0):
     X = jobs[0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
     by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
-    workers = Parallel(
-        n_jobs=1 if by_rows else n_jobs, require="sharedmem", return_as="generator"
-    )
-    results = workers(
-        delayed(job.run)(seed, n_threads if by_rows else 1) for job, seed in tasks
-    )
-    for number, ((job, _), result) in enumerate(zip(tasks, results, strict=True)):
-        job.take(result)
-        if verbose:
-            sys.stderr.write(
-                f"start {number + 1}/{len(tasks)} (p={job.estimator.p:g}): objective "
-                f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
-                f"{result.stop_reason}\n"
-            )
+    # Short fits go to the workers several at a time.
+    batch = max(1, len(tasks) // (16 * n_threads))
+    batches = [tasks[i : i + batch] for i in range(0, len(tasks), batch)]
+
+    def run(tasks):
+        return [job.run(seed, n_threads if by_rows else 1) for job, seed in tasks]
+
+    if n_threads == 1 or by_rows:
+        results = map(run, batches)
+    else:
+        workers = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        results = workers(delayed(run)(tasks) for tasks in batches)
+    done = 0
+    for tasks_done, results_done in zip(batches, results, strict=True):
+        for (job, _), result in zip(tasks_done, results_done, strict=True):
+            done += 1
+            job.take(result)
+            if verbose:
+                sys.stderr.write(
+                    f"start {done}/{len(tasks)} (p={job.estimator.p:g}): objective "
+                    f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
+                    f"{result.stop_reason}\n"
+                )
     for job in jobs:
         _set_attributes(job.estimator, job.best, np.asarray(job.log_objectives), job.problem)
 

@@ -4,6 +4,7 @@ Rows are taken in blocks and transposed, so that the innermost loops run over ro
 vectorise for any number of features. Nothing of size n x k or n x m is ever made.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +54,13 @@ class Geometry(NamedTuple):
 
 def make_geometry(p, dtype):
     """The geometry of exponent `p` for data of `dtype`."""
-    dtype = np.dtype(dtype)
+    return _make_geometry(float(p), np.dtype(dtype))
+
+
+@lru_cache(maxsize=64)
+def _make_geometry(p, dtype):
     return Geometry(
-        float(p),
+        p,
         power_plan(p, dtype),
         power_plan(max(p - 2, 0.0), dtype),
         negative_plan(p - 2 if p < 2 else -0.5, dtype),
