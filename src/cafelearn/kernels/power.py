@@ -61,6 +61,7 @@ class PowerPlan(NamedTuple):
     exponent: float
     branch: int
     bias: float  # what _split adds to the exponent of the base
+    shift: float  # exponent times bias
     least: float  # bases whose biased exponent is below count as 0 (small exponents)
     lowest: float  # results whose log2 is below count as 0
     most: float  # log2 of the result is cut here
@@ -91,11 +92,16 @@ def power_plan(exponent, dtype=np.float64):
     )
     limits = np.finfo(dtype)
     bias = _BIAS[dtype]
+    # The kernel takes `shift` off in one fused step; what is lost by rounding it is a
+    # constant factor, given back to the polynomial.
+    shift = dtype.type(bias * exponent)
+    polynomials[0][:] *= np.exp2(float(shift) - bias * float(dtype.type(exponent)))
     least = limits.minexp / max(exponent, 1.0) + 1
     return PowerPlan(
         dtype.type(exponent),
         branch,
         dtype.type(bias),
+        shift,
         dtype.type(bias + least),
         dtype.type(limits.minexp + 1),
         dtype.type(limits.maxexp - 2),
@@ -342,7 +348,8 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
     prefer_wide_vectors()
     zero, middle = columns.dtype.type(0), columns.dtype.type(1.5)
     exponent, branch = plan.exponent, plan.branch
-    bias, least, lowest, most = plan.bias, plan.least, plan.lowest, plan.most
+    bias, shift = plan.bias, plan.shift
+    least, lowest, most = plan.least, plan.lowest, plan.most
     mantissa = _mantissa_terms(plan.mantissa)
     logarithm = _logarithm_terms(plan.logarithm)
     exponential = _exponential_terms(plan.exponential)
@@ -354,7 +361,7 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
             for b in range(size):
                 t = (columns[v, b] - center) * weight
                 high, f = _split(t)
-                log2 = smaller((high - bias) * exponent, most)
+                log2 = smaller(high * exponent - shift, most)
                 power = _horner(mantissa, f - middle) * _exp2(log2, exponential)
                 out[into, b] += power if high > least else zero
     elif branch == CUBE:
