@@ -264,6 +264,16 @@ def test_a_scaler_that_breaks_numbers_is_caught(noisy):
         CAFE(3, scaling=broken, p=2.0, n_init=1).fit(X)
 
 
+def test_large_data_is_transformed_by_parts(noisy, monkeypatch):
+    X, _, _ = noisy
+    for name in ("pca", "nmf"):
+        cafe = CAFE(3, extractor=name, p=2.0, n_init=1, random_state=0).fit(X)
+        whole = cafe.transform(X)
+        monkeypatch.setattr("cafelearn.cafe.ROWS", 37)
+        np.testing.assert_allclose(cafe.transform(X), whole, atol=1e-12)
+        monkeypatch.undo()
+
+
 def test_labels_agree_everywhere(noisy):
     X, _, _ = noisy
     cafe = CAFE(3, n_init=3, random_state=0)

@@ -15,6 +15,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +24,11 @@ from cafelearn.consensus import choose, sweep
 from cafelearn.extraction.names import NAMES, make_extractor
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans, seed_sequence
 from cafelearn.scaling import RangeScaler
+
+# Extractors whose features of a row depend on no other row: large data is transformed some
+# rows at a time, which saves a rescaled copy of all of it. (The NMF would warn many times.)
+BY_ROW = ("pca", "ica", "fastica", "autoencoder")
+ROWS = 32_768
 
 
 class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -260,9 +266,19 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         features : ndarray of shape (n_samples, n_components)
             What the extractor makes of the rows, scaled and rescaled.
         """
-        rescaled = self._rescaled(X)
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        # Every row has been checked here; those who get them need not look again.
         with config_context(assume_finite=True):
-            return np.asarray(self.extractor_.transform(rescaled))
+            if not (isinstance(self.extractor, str) and self.extractor in BY_ROW):
+                return np.asarray(self.extractor_.transform(self._rescaled(X)))
+            features = None
+            for rows in gen_batches(len(X), ROWS):
+                some = np.asarray(self.extractor_.transform(self._rescaled(X[rows])))
+                if features is None:
+                    features = np.empty((len(X), some.shape[1]), dtype=some.dtype)
+                features[rows] = some
+            return features
 
     def rescale(self, X):
         """Scale new rows and rescale them by the weights of their cluster.
@@ -277,7 +293,10 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         rescaled : ndarray of shape (n_samples, n_features)
             What the extractor is given.
         """
-        return self._rescaled(X)
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        with config_context(assume_finite=True):
+            return self._rescaled(X)
 
     def predict(self, X):
         """Find the cluster of each row.
@@ -348,12 +367,9 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             return np.ascontiguousarray(self.scaler_.transform(X), dtype=X.dtype)
 
     def _rescaled(self, X):
-        model = self._model()
-        X = check_data(self, X, reset=False)
-        # Every row has been checked here; the scaler and the model need not look again.
+        """Checked rows, scaled, assigned and rescaled."""
         scaled = self._scale(X)
-        with config_context(assume_finite=True):
-            labels = model.predict(scaled)
+        labels = self._model().predict(scaled)
         return self._rescale(scaled, labels, in_place=not np.may_share_memory(scaled, X))
 
     def _rescale(self, scaled, labels, in_place=False):
