@@ -18,6 +18,7 @@ SOURCE = Path(cafelearn.__file__).parent
 ORDER = (
     "kernels",
     "descent",
+    "placing",
     "seeding",
     "_validation",
     "scaling",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference
-from cafelearn.descent import assign, distances, make_model, start
+from cafelearn.descent import start
 from cafelearn.kernels.assign import (
     BLOCK,
     PAD,
@@ -26,6 +26,7 @@ from cafelearn.kernels.sums import (
     empty_sums,
     merge,
 )
+from cafelearn.placing import assign, distances, make_model
 
 EXPONENTS = (1.01, 1.1, 1.5, 2.0, 2.7, 3.0, 4.0, 6.0, 10.0, 50.0)
 

@@ -20,17 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn import seeding
 from cafelearn._validation import check_data, check_weights
-from cafelearn.descent import (
-    assign,
-    data_scale,
-    descend,
-    distances,
-    make_model,
-    make_problem,
-    one_cluster,
-)
+from cafelearn.descent import data_scale, descend, make_problem, one_cluster
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import log_mean
+from cafelearn.placing import assign, distances, make_model
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
@@ -132,7 +125,7 @@ class MinkowskiWeightedKMeans(
     Notes
     -----
     Centres are found to 1e-10 of the range of their members. On more than 5,000 rows the
-    centres of the early iterations are found to a tenth of the step they take; once the
+    centres of the early iterations are found to a fifth of the step they take; once the
     labels stand still, all are found exactly, and the labels must stand still again.
 
     A cluster that loses all its rows is given the row farthest from its own centre. If that

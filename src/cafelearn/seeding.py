@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.descent import assign, descend, distances, make_model, make_problem, one_cluster
+from cafelearn.descent import descend, make_problem, one_cluster
 from cafelearn.kernels.assign import project_rows
 from cafelearn.kernels.weights import log_mean, update_weights
+from cafelearn.placing import assign, distances, make_model
 
 
 class Draw(NamedTuple):

@@ -70,12 +70,12 @@ def _make_geometry(p, dtype):
 
 
 @njit(**EXACT)
-def _padded(size):
+def padded(size):
     return (size + PAD - 1) // PAD * PAD
 
 
 @njit(**EXACT)
-def _transpose(columns, X, rows, size, features):
+def transpose(columns, X, rows, size, features):
     """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row."""
     count, first = len(features), features[0]
     if features[count - 1] == first + count - 1:
@@ -89,7 +89,7 @@ def _transpose(columns, X, rows, size, features):
             for j in range(count):
                 columns[features[j], b] = X[i, features[j]]
     for j in range(count):
-        for b in range(size, _padded(size)):
+        for b in range(size, padded(size)):
             columns[features[j], b] = columns[features[j], 0]
 
 
@@ -214,7 +214,7 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
     features = np.arange(n_features)
     for first in range(start, stop, BLOCK):
         size = min(BLOCK, stop - first)
-        _transpose(columns, X, np.arange(first, first + size), size, features)
+        transpose(columns, X, np.arange(first, first + size), size, features)
         for l in range(n_clusters):
             _distances_to(
                 distances,
@@ -224,7 +224,7 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
                 features,
                 centers,
                 weights,
-                _padded(size),
+                padded(size),
                 geometry,
             )
             for b in range(size):
@@ -263,7 +263,7 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
     block_nearest = buffer(np.int64(1), X)[0]
     for first in range(start, stop, BLOCK):
         size = min(BLOCK, stop - first)
-        _transpose(scratch[1], X, np.arange(first, first + size), size, features)
+        transpose(scratch[1], X, np.arange(first, first + size), size, features)
         _assign_block(
             block_labels,
             block_nearest,
@@ -272,7 +272,7 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
             features,
             centers,
             weights,
-            _padded(size),
+            padded(size),
             geometry,
         )
         for b in range(size):
@@ -328,7 +328,7 @@ def relabel_chunk(
         for first in range(begin[group], begin[group + 1], BLOCK):
             size = min(BLOCK, begin[group + 1] - first)
             rows = rows_by_label[first : first + size]
-            _transpose(columns, X, rows, size, features)
+            transpose(columns, X, rows, size, features)
             _assign_block(
                 block_labels,
                 nearest,
@@ -337,11 +337,11 @@ def relabel_chunk(
                 features,
                 centers,
                 weights,
-                _padded(size),
+                padded(size),
                 geometry,
             )
             stayer = np.int64(-1)
-            for b in range(_padded(size)):
+            for b in range(padded(size)):
                 row_weights[b] = 0
             for b in range(size):
                 i, label = rows[b], block_labels[b]
@@ -360,8 +360,8 @@ def relabel_chunk(
                     sums.changed[0] += 1
                     movers[i - start] = label
             if stayer >= 0:
-                _hide_rows(columns, row_weights, stayer, _padded(size))
-                add_extrema(sums.low, sums.high, old, features, columns, _padded(size))
+                _hide_rows(columns, row_weights, stayer, padded(size))
+                add_extrema(sums.low, sums.high, old, features, columns, padded(size))
                 add_members(
                     sums.terms,
                     old,
@@ -371,7 +371,7 @@ def relabel_chunk(
                     powers,
                     centers,
                     brackets.scale,
-                    _padded(size),
+                    padded(size),
                     geometry,
                 )
     if farthest >= 0:
@@ -381,89 +381,6 @@ def relabel_chunk(
         sorted_rows = _sort_by_label(movers, start, n_clusters)
         everything = np.bool_(True)
         _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything)
-
-
-class Members(NamedTuple):
-    """The rows of small data, gathered and transposed once for all looks at the centres."""
-
-    columns: np.ndarray  # (n_blocks, m, BLOCK + a cache line)
-    weights: np.ndarray  # (n_blocks, BLOCK + a cache line), 0 for padding
-    cluster: np.ndarray  # (n_blocks,)
-    size: np.ndarray  # (n_blocks,) rows in the block
-    first: np.ndarray  # (n_chunks + 1,) the first block of each chunk
-
-
-# Data of more numbers than this is gathered anew for each look.
-SMALL = 2**21
-
-
-def empty_members(X, n_clusters, rows_per_chunk):
-    """Room for the members of these rows, or for none if they are too many."""
-    n_rows, n_features = X.shape
-    n_chunks = -(-n_rows // rows_per_chunk)
-    n_blocks = n_rows // BLOCK + n_chunks * n_clusters
-    if n_blocks * BLOCK * n_features > SMALL:
-        n_blocks = n_chunks = 0
-    width = BLOCK + 64 // X.itemsize
-    memory = np.empty(n_blocks * n_features * width + width, dtype=X.dtype)
-    skip = (-memory.ctypes.data % 64) // X.itemsize
-    columns = memory[skip : skip + n_blocks * n_features * width]
-    return Members(
-        columns.reshape(n_blocks, n_features, width),
-        np.zeros((n_blocks, width), dtype=X.dtype),
-        np.zeros(n_blocks, dtype=np.int64),
-        np.zeros(n_blocks, dtype=np.int64),
-        np.zeros(n_chunks + 1, dtype=np.int64),
-    )
-
-
-@njit(**EXACT)
-def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters):
-    """Fill `members` with the blocks that member_chunk would make of each chunk."""
-    features = np.arange(X.shape[1])
-    block = 0
-    for chunk in range(len(members.first) - 1):
-        start = chunk * rows_per_chunk
-        stop = min(start + rows_per_chunk, len(X))
-        rows_by_cluster, begin = _sort_members(labels, sample_weight, start, stop, n_clusters)
-        for l in range(n_clusters):
-            for first in range(begin[l + 1], begin[l + 2], BLOCK):
-                size = min(BLOCK, begin[l + 2] - first)
-                rows = rows_by_cluster[first : first + size]
-                _transpose(members.columns[block], X, rows, size, features)
-                for b in range(_padded(size)):
-                    members.weights[block, b] = sample_weight[rows[b]] if b < size else 0
-                members.cluster[block], members.size[block] = l, size
-                block += 1
-        members.first[chunk + 1] = block
-
-
-@njit(**EXACT)
-def gathered_chunk(sums, members, chunk, powers, centers, brackets, geometry):
-    """member_chunk, without ranges, for a chunk that has been gathered."""
-    cluster = np.int64(-1)
-    features = np.arange(0)
-    for block in range(members.first[chunk], members.first[chunk + 1]):
-        if members.cluster[block] != cluster:
-            cluster = members.cluster[block]
-            features = np.nonzero(brackets.open[cluster])[0]
-        if len(features) == 0:
-            continue
-        row_weights = members.weights[block]
-        for b in range(members.size[block]):
-            sums.mass[cluster] += row_weights[b]
-        add_members(
-            sums.terms,
-            cluster,
-            features,
-            members.columns[block],
-            row_weights,
-            powers,
-            centers,
-            brackets.scale,
-            _padded(members.size[block]),
-            geometry,
-        )
 
 
 @njit(**EXACT)
@@ -484,12 +401,12 @@ def member_chunk(
     With `ranges`, for all features and with the members' extrema; else for the open ones.
     OUT sums.mass, terms, low, high
     """
-    sorted_rows = _sort_members(labels, sample_weight, start, stop, len(centers))
+    sorted_rows = sort_members(labels, sample_weight, start, stop, len(centers))
     _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, ranges)
 
 
 @njit(**EXACT)
-def _sort_members(labels, sample_weight, start, stop, n_clusters):
+def sort_members(labels, sample_weight, start, stop, n_clusters):
     """_sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
     members = np.empty(stop - start, dtype=np.int32)
     for i in range(start, stop):
@@ -512,14 +429,14 @@ def _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, 
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             size = min(BLOCK, begin[l + 2] - first)
             rows = rows_by_cluster[first : first + size]
-            for b in range(_padded(size)):
+            for b in range(padded(size)):
                 row_weights[b] = 0
             for b in range(size):
                 row_weights[b] = sample_weight[rows[b]]
                 sums.mass[l] += sample_weight[rows[b]]
-            _transpose(columns, X, rows, size, features)
+            transpose(columns, X, rows, size, features)
             if ranges:
-                add_extrema(sums.low, sums.high, l, features, columns, _padded(size))
+                add_extrema(sums.low, sums.high, l, features, columns, padded(size))
             add_members(
                 sums.terms,
                 l,
@@ -529,6 +446,6 @@ def _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, 
                 powers,
                 centers,
                 brackets.scale,
-                _padded(size),
+                padded(size),
                 geometry,
             )

@@ -1,0 +1,93 @@
+"""Small data, gathered by cluster once per iteration for all looks at the centres."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.assign import BLOCK, padded, sort_members, transpose
+from cafelearn.kernels.centers import add_members
+from cafelearn.kernels.power import EXACT
+
+
+class Members(NamedTuple):
+    """The rows of small data, gathered and transposed once for all looks at the centres."""
+
+    columns: np.ndarray  # (n_blocks, m, BLOCK + a cache line)
+    weights: np.ndarray  # (n_blocks, BLOCK + a cache line), 0 for padding
+    cluster: np.ndarray  # (n_blocks,)
+    size: np.ndarray  # (n_blocks,) rows in the block
+    first: np.ndarray  # (n_chunks + 1,) the first block of each chunk
+
+
+# Data of more numbers than this is gathered anew for each look.
+SMALL = 2**21
+
+
+def empty_members(X, n_clusters, rows_per_chunk):
+    """Room for the members of these rows, or for none if they are too many."""
+    n_rows, n_features = X.shape
+    n_chunks = -(-n_rows // rows_per_chunk)
+    n_blocks = n_rows // BLOCK + n_chunks * n_clusters
+    if n_blocks * BLOCK * n_features > SMALL:
+        n_blocks = n_chunks = 0
+    width = BLOCK + 64 // X.itemsize
+    memory = np.empty(n_blocks * n_features * width + width, dtype=X.dtype)
+    skip = (-memory.ctypes.data % 64) // X.itemsize
+    columns = memory[skip : skip + n_blocks * n_features * width]
+    return Members(
+        columns.reshape(n_blocks, n_features, width),
+        np.zeros((n_blocks, width), dtype=X.dtype),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.zeros(n_blocks, dtype=np.int64),
+        np.zeros(n_chunks + 1, dtype=np.int64),
+    )
+
+
+@njit(**EXACT)
+def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters):
+    """Fill `members` with the blocks that member_chunk would make of each chunk."""
+    features = np.arange(X.shape[1])
+    block = 0
+    for chunk in range(len(members.first) - 1):
+        start = chunk * rows_per_chunk
+        stop = min(start + rows_per_chunk, len(X))
+        rows_by_cluster, begin = sort_members(labels, sample_weight, start, stop, n_clusters)
+        for l in range(n_clusters):
+            for first in range(begin[l + 1], begin[l + 2], BLOCK):
+                size = min(BLOCK, begin[l + 2] - first)
+                rows = rows_by_cluster[first : first + size]
+                transpose(members.columns[block], X, rows, size, features)
+                for b in range(padded(size)):
+                    members.weights[block, b] = sample_weight[rows[b]] if b < size else 0
+                members.cluster[block], members.size[block] = l, size
+                block += 1
+        members.first[chunk + 1] = block
+
+
+@njit(**EXACT)
+def gathered_chunk(sums, members, chunk, powers, centers, brackets, geometry):
+    """member_chunk, without ranges, for a chunk that has been gathered."""
+    cluster = np.int64(-1)
+    features = np.arange(0)
+    for block in range(members.first[chunk], members.first[chunk + 1]):
+        if members.cluster[block] != cluster:
+            cluster = members.cluster[block]
+            features = np.nonzero(brackets.open[cluster])[0]
+        if len(features) == 0:
+            continue
+        row_weights = members.weights[block]
+        for b in range(members.size[block]):
+            sums.mass[cluster] += row_weights[b]
+        add_members(
+            sums.terms,
+            cluster,
+            features,
+            members.columns[block],
+            row_weights,
+            powers,
+            centers,
+            brackets.scale,
+            padded(members.size[block]),
+            geometry,
+        )
