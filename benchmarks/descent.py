@@ -155,7 +155,7 @@ def growth(report):
     init = X[:10]
     sizes = (100_000, 200_000, 400_000, 800_000)
     model = MinkowskiWeightedKMeans(10, p=1.5, init=init, max_iter=4)
-    best = in_turns({n: lambda n=n: model.fit(X[:n]) for n in sizes}, rounds=2)
+    best = in_turns({n: lambda n=n: model.fit(X[:n]) for n in sizes}, rounds=5)
     for small, large in itertools.pairwise(sizes):
         report(
             f"four iterations at n = {large:,} over n = {small:,} (p=1.5)",
