@@ -1,5 +1,7 @@
 """Data shared by the tests."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +12,8 @@ settings.register_profile(
     "cafelearn",
     deadline=None,
     max_examples=40,
+    # Where nobody is there to look at a new counterexample, the same ones every time.
+    derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("cafelearn")

@@ -72,7 +72,7 @@ def public_objects():
             yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
 
 
-@pytest.mark.parametrize("thing", public_objects())
+@pytest.mark.parametrize("thing", list(public_objects()))
 def test_public_names_are_documented(thing):
     found = sections(inspect.getdoc(thing))
     if issubclass(type(thing), type) and not hasattr(thing, "fit"):

@@ -58,6 +58,7 @@ def test_theorem_2_bounds_are_reached():
     assert theory.normalized_objective(D, 1 + 1e-6) < 1e-5
     assert theory.normalized_objective(D, 1e6) > 1 - 1e-5
     assert theory.normalized_objective(np.ones((2, 3)), 2) == 0
+    assert theory.normalized_objective(np.full((1, 5), 1.5), 3) == 0
     assert theory.normalized_objective(np.zeros((2, 3)), 2) == 0
 
 

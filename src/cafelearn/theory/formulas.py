@@ -353,7 +353,7 @@ def normalized_objective(D, p):
     Returns
     -------
     position : float
-        A number in [0, 1]; 0 where both bounds are equal.
+        A number in [0, 1]; 0 where both bounds are equal (to 1e-9).
 
     Examples
     --------
@@ -369,7 +369,11 @@ def normalized_objective(D, p):
     if np.isneginf(peak):
         return 0.0
     lower, value, upper = (np.exp(log - peak).sum() for log in logs)
-    return float((value - lower) / (upper - lower)) if upper > lower else 0.0
+    if upper - lower <= 1e-9 * upper:
+        return 0.0
+    position = float((value - lower) / (upper - lower))
+    # Between bounds that are close, rounding alone can lead a little way out.
+    return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
 
 
 def dominance(D):
