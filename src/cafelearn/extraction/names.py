@@ -20,7 +20,7 @@ def make_extractor(name, n_components, seed, n_jobs=None):
     if name == "fastica":
         return FastICA(n_components, whiten="unit-variance", random_state=seed)
     if name == "autoencoder":
-        return Autoencoder(n_components, random_state=seed)
+        return Autoencoder(n_components, n_jobs=n_jobs, random_state=seed)
     return _umap(n_components, seed)
 
 

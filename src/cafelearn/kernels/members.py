@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import BLOCK, padded, sort_members, transpose
+from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import add_members
 from cafelearn.kernels.power import EXACT
 
@@ -31,10 +31,8 @@ def empty_members(X, n_clusters, rows_per_chunk):
     n_blocks = n_rows // BLOCK + n_chunks * n_clusters
     if n_blocks * BLOCK * n_features > SMALL:
         n_blocks = n_chunks = 0
-    width = BLOCK + 64 // X.itemsize
-    memory = np.empty(n_blocks * n_features * width + width, dtype=X.dtype)
-    skip = (-memory.ctypes.data % 64) // X.itemsize
-    columns = memory[skip : skip + n_blocks * n_features * width]
+    columns = buffer(n_blocks * n_features, X)
+    width = columns.shape[1]
     return Members(
         columns.reshape(n_blocks, n_features, width),
         np.zeros((n_blocks, width), dtype=X.dtype),
