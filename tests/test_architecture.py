@@ -25,6 +25,7 @@ ORDER = (
     "mwkmeans",
     "theory",
     "consensus",
+    "rescaling",
     "extraction",
     "cafe",
     "datasets",

@@ -4,7 +4,6 @@ from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
@@ -20,9 +19,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._validation import check_data
-from cafelearn.consensus import choose, sweep
+from cafelearn.consensus import choose, make_models, sweep
 from cafelearn.extraction.names import NAMES, make_extractor
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans, seed_sequence
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans, seed_integer, seed_sequence
+from cafelearn.rescaling import rescale_rows
 from cafelearn.scaling import RangeScaler
 
 # Extractors whose features of a row depend on no other row: large data is transformed some
@@ -207,24 +207,21 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         X = check_data(self, X)
         exponents = _check_exponents(self.p)
         for_models, for_extractor = seed_sequence(self.random_state).spawn(2)
-        extractor = _make_extractor(self, X, _integer(for_extractor))
+        extractor = _make_extractor(self, X, seed_integer(for_extractor))
         self.scaler_ = _make_scaler(self.scaling)
         if self.scaler_ is not None:
             self.scaler_.fit(X)
         scaled = self._scale(X)
-        models = [
-            MinkowskiWeightedKMeans(
-                self.n_clusters,
-                p=p,
-                dispersion_offset=self.dispersion_offset,
-                init=self.init,
-                n_init=self.n_init,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-                random_state=_integer(seed),
-            )
-            for p, seed in zip(exponents, for_models.spawn(len(exponents)), strict=True)
-        ]
+        models = make_models(
+            exponents,
+            for_models,
+            n_clusters=self.n_clusters,
+            dispersion_offset=self.dispersion_offset,
+            init=self.init,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )
         found = sweep(models, scaled, self.n_jobs, self.verbose)
         self.p_, self.agreement_ = choose(models)
         self.models_ = dict(zip(exponents, models, strict=True))
@@ -370,38 +367,18 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """Checked rows, scaled, assigned and rescaled."""
         scaled = self._scale(X)
         labels = self._model().predict(scaled)
-        return self._rescale(scaled, labels, in_place=not np.may_share_memory(scaled, X))
+        return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
-    def _rescale(self, scaled, labels, in_place=False):
+    def _rescale(self, scaled, labels, out=None):
         model = self.models_[self.p_]
-        weights = model.feature_weights_.astype(scaled.dtype)
-        if self.rescaling == "origin":
-            shifts = np.zeros_like(weights)
-        else:
-            weights = weights / weights.max(axis=1, keepdims=True)
-            shifts = (1 - weights) * model.cluster_centers_.astype(scaled.dtype)
-        out = scaled if in_place else np.empty_like(scaled)
-        _by_cluster(out, scaled, labels, weights, shifts)
-        return out
+        return rescale_rows(
+            scaled, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-@njit(nogil=True, cache=True)
-def _by_cluster(out, X, labels, weights, shifts):
-    """out[i] = weights[l] * X[i] + shifts[l] with l = labels[i]; no table of size n x m."""
-    for i in range(len(X)):
-        l = labels[i]
-        for v in range(X.shape[1]):
-            out[i, v] = weights[l, v] * X[i, v] + shifts[l, v]
-
-
-def _integer(seed):
-    """An integer that stands for a SeedSequence where only integers are taken."""
-    return int(seed.generate_state(1)[0] >> 1)
 
 
 def _check_exponents(p):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn.mwkmeans import prepare, run_starts
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans, prepare, run_starts, seed_integer
 from cafelearn.theory import normalized_objective
 
 
@@ -14,6 +14,14 @@ class Consensus(NamedTuple):
 
     p: float
     agreement: np.ndarray  # ARI between the clusterings of each pair of exponents
+
+
+def make_models(exponents, seed, **options):
+    """One mwk-means for each exponent, each with its own child of the SeedSequence `seed`."""
+    return [
+        MinkowskiWeightedKMeans(p=p, random_state=seed_integer(child), **options)
+        for p, child in zip(exponents, seed.spawn(len(exponents)), strict=True)
+    ]
 
 
 def sweep(models, X, n_jobs=None, verbose=0):

@@ -310,6 +310,11 @@ def seed_sequence(random_state):
     return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
 
 
+def seed_integer(seed):
+    """An integer that stands for a SeedSequence where only integers are taken."""
+    return int(seed.generate_state(1)[0] >> 1)
+
+
 class Job:
     """All starts of one estimator: what to run, and the best result so far."""
 
