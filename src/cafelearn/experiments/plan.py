@@ -1,0 +1,164 @@
+"""What to run: noisy data sets, methods and settings, as plain data."""
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn import datasets
+
+# In the order of the paper's tables, then those that the paper lacks.
+METHODS = (
+    "autoencoder",
+    "umap",
+    "pca",
+    "cafe+pca",
+    "nmf",
+    "cafe+nmf",
+    "ica",
+    "cafe+ica",
+    "kmeans",
+    "mwk-means",
+    "cafe-centroid+pca",
+)
+LEVELS = (0.2, 0.4)
+SCALES = (1.0, 2.0, 5.0)
+VERSIONS = 20
+
+
+def named_seed(name):
+    """A SeedSequence that depends on a name alone."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return np.random.SeedSequence(np.frombuffer(digest, dtype="<u4").tolist())
+
+
+class Sample(NamedTuple):
+    """One noisy data set."""
+
+    dataset: str
+    noise_level: float
+    noise_scale: float
+    version: int
+
+    def __str__(self):
+        return f"{self.dataset}/{self.noise_level:g}/{self.noise_scale:g}/{self.version}"
+
+    def seed(self, purpose):
+        """A SeedSequence that depends on this sample's name and the purpose alone."""
+        return named_seed(f"{self}/{purpose}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How hard every method tries.
+
+    Parameters
+    ----------
+    n_init : int, default=50
+        Starts of mwk-means at each exponent, of NMF, of ICA and of the autoencoder.
+    kmeans_n_init : int, default=100
+        Random starts of k-means on the extracted features.
+    exponents : tuple of float, default=(1.1, 1.5, 2.0, 3.0)
+        Exponents of the sweep that CAFE chooses from.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments import Settings
+    >>> Settings(n_init=5).kmeans_n_init
+    100
+    """
+
+    n_init: int = 50
+    kmeans_n_init: int = 100
+    exponents: tuple[float, ...] = (1.1, 1.5, 2.0, 3.0)
+
+
+QUICK = Settings(n_init=5, kmeans_n_init=10)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of an experiment: every method on every noisy data set.
+
+    Parameters
+    ----------
+    datasets : sequence of str, default=all nine
+        Names as in :func:`cafelearn.datasets.names`.
+    methods : sequence of str, default=all eleven
+        Names as in ``cafelearn.experiments.METHODS``.
+    levels : sequence of float, default=(0.2, 0.4)
+        Shares of the (class, feature) pairs that are corrupted.
+    scales : sequence of float, default=(1.0, 2.0, 5.0)
+        Standard deviations of the noise, in units of a feature's range.
+    versions : int, default=20
+        Number of noisy versions of each data set at each level and scale.
+    settings : Settings, default=Settings()
+        How hard every method tries.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments import Plan
+    >>> plan = Plan(datasets=["iris"], methods=["pca", "cafe+pca"], versions=2)
+    >>> len(plan.samples()), len(plan)
+    (12, 24)
+    >>> str(plan.samples()[0])
+    'iris/0.2/1/0'
+    """
+
+    datasets: tuple[str, ...] = field(default_factory=datasets.names)
+    methods: tuple[str, ...] = METHODS
+    levels: tuple[float, ...] = LEVELS
+    scales: tuple[float, ...] = SCALES
+    versions: int = VERSIONS
+    settings: Settings = Settings()
+
+    def __post_init__(self):
+        put = object.__setattr__
+        put(self, "datasets", _chosen("datasets", self.datasets, datasets.names()))
+        put(self, "methods", _chosen("methods", self.methods, METHODS))
+        put(self, "levels", _numbers("levels", self.levels, 0, 1))
+        put(self, "scales", _numbers("scales", self.scales, 0, np.inf))
+        if not isinstance(self.versions, int) or self.versions < 1:
+            raise ValueError(f"Plan needs versions to be at least 1, got {self.versions!r}.")
+
+    def samples(self):
+        """All noisy data sets: the first version of each, then the second, and so on."""
+        return [
+            Sample(dataset, level, scale, version)
+            for version in range(self.versions)
+            for dataset in self.datasets
+            for level in self.levels
+            for scale in self.scales
+        ]
+
+    def __len__(self):
+        """Number of runs."""
+        n_cells = len(self.datasets) * len(self.levels) * len(self.scales)
+        return n_cells * self.versions * len(self.methods)
+
+
+def describe(settings):
+    """Settings as a dict of plain values, as the store keeps them."""
+    return {**asdict(settings), "exponents": list(settings.exponents)}
+
+
+def _chosen(what, chosen, known):
+    """The chosen names, each once, in the order in which they are known."""
+    chosen = [chosen] if isinstance(chosen, str) else list(chosen)
+    for name in chosen:
+        if name not in known:
+            raise ValueError(f"Plan needs {what} among {', '.join(known)}; got {name!r}.")
+    if not chosen:
+        raise ValueError(f"Plan needs at least one of {what}, got none.")
+    return tuple(name for name in known if name in chosen)
+
+
+def _numbers(what, values, low, high):
+    values = tuple(sorted({float(value) for value in np.atleast_1d(values)}))
+    if not values:
+        raise ValueError(f"Plan needs at least one of {what}, got none.")
+    for value in values:
+        if not low <= value <= high or value == np.inf:
+            raise ValueError(f"Plan needs {what} between {low:g} and {high:g}, got {value:g}.")
+    return values

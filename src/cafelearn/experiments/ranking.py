@@ -1,0 +1,336 @@
+"""Methods compared over many blocks: average ranks, critical difference, paired tests.
+
+After J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of
+Machine Learning Research 7, 2006. A block is a configuration of the experiment: a data set
+at one level and scale of noise.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+
+class Outcome(NamedTuple):
+    """A test statistic and its p-value."""
+
+    statistic: float
+    p_value: float
+
+
+class Ranking(NamedTuple):
+    """Average ranks of methods, and which of them can be told apart.
+
+    Parameters
+    ----------
+    ranks : Series
+        Average rank of each method, best first.
+    n_blocks : int
+        Number of blocks they are averaged over.
+    difference : float
+        Critical difference of Nemenyi's test; NaN for a single method.
+    groups : list of tuple of str
+        Methods that the test does not tell apart, see :func:`cliques`.
+    friedman : Outcome
+        Friedman's test of all methods being equal; NaN for fewer than three methods.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.ranking import rank_methods
+    >>> scores = pd.DataFrame({"a": [0.9, 0.8, 0.7], "b": [0.1, 0.2, 0.3]})
+    >>> rank_methods(scores).groups
+    [('a', 'b')]
+    """
+
+    ranks: pd.Series
+    n_blocks: int
+    difference: float
+    groups: list[tuple[str, ...]]
+    friedman: Outcome
+
+
+def average_ranks(scores: pd.DataFrame) -> pd.Series:
+    """Average rank of each method; rank 1 is the best score of a block.
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_blocks, n_methods)
+        Scores, of which higher is better. Equal scores share the mean of their ranks.
+
+    Returns
+    -------
+    ranks : Series
+        Average rank of each method, ascending.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.ranking import average_ranks
+    >>> scores = pd.DataFrame({"a": [0.1, 0.3], "b": [0.5, 0.3], "c": [0.4, 0.6]})
+    >>> average_ranks(scores).to_dict()
+    {'c': 1.5, 'b': 1.75, 'a': 2.75}
+    """
+    scores = _complete("average_ranks", scores)
+    ranks = scores.rank(axis=1, ascending=False).mean()
+    return ranks.sort_values(kind="stable").rename("average_rank")
+
+
+def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> float:
+    """Difference of average ranks from which Nemenyi's test tells two methods apart.
+
+    Parameters
+    ----------
+    n_methods : int
+        Number of methods, at least 2.
+    n_blocks : int
+        Number of blocks, at least 1.
+    alpha : float, default=0.05
+        Level of the test, for all pairs of methods together.
+
+    Returns
+    -------
+    difference : float
+        ``q * sqrt(k * (k + 1) / (6 * n))``, with q the upper quantile of the studentized
+        range for k methods, divided by the square root of 2.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.ranking import critical_difference
+    >>> round(critical_difference(8, 54), 3)
+    1.429
+    """
+    if n_methods < 2 or n_blocks < 1 or not 0 < alpha < 1:
+        raise ValueError(
+            "critical_difference needs n_methods >= 2, n_blocks >= 1 and 0 < alpha < 1, got "
+            f"{n_methods!r}, {n_blocks!r} and {alpha!r}."
+        )
+    quantile = stats.studentized_range.ppf(1 - alpha, n_methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_blocks)))
+
+
+def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
+    """Groups of methods that a critical difference does not tell apart.
+
+    Parameters
+    ----------
+    ranks : Series
+        Average rank of each method, in any order.
+    difference : float
+        Critical difference.
+
+    Returns
+    -------
+    groups : list of tuple of str
+        Every group of two or more methods whose ranks all differ by less than `difference`
+        and that is not part of a larger one, best first.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.ranking import cliques
+    >>> cliques(pd.Series({"a": 1.0, "b": 1.5, "c": 2.2, "d": 4.0}), difference=1.0)
+    [('a', 'b'), ('b', 'c')]
+    """
+    ranks = ranks.sort_values(kind="stable")
+    values, names = ranks.to_numpy(), list(ranks.index)
+    groups, reached = [], 0
+    for first in range(len(values)):
+        end = int(np.searchsorted(values, values[first] + difference, side="left"))
+        # A group that ends where an earlier one did is part of it.
+        if end > reached and end - first > 1:
+            groups.append(tuple(names[first:end]))
+        reached = max(reached, end)
+    return groups
+
+
+def friedman(scores: pd.DataFrame) -> Outcome:
+    """Friedman's test of the hypothesis that all methods have the same ranks.
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_blocks, n_methods)
+        Scores of at least three methods.
+
+    Returns
+    -------
+    test : Outcome
+        With `statistic` (chi-squared, corrected for ties) and `p_value`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.ranking import friedman
+    >>> scores = pd.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]})
+    >>> test = friedman(scores)
+    >>> round(test.statistic, 1), round(test.p_value, 4)
+    (6.0, 0.0498)
+    """
+    scores = _complete("friedman", scores)
+    if scores.shape[1] < 3:
+        raise ValueError(f"friedman needs at least 3 methods, got {scores.shape[1]}.")
+    if (scores.nunique(axis=1) == 1).all():
+        return Outcome(0.0, 1.0)
+    found = stats.friedmanchisquare(*(scores[name] for name in scores))
+    return Outcome(float(found.statistic), float(found.pvalue))
+
+
+def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
+    """Rank methods and find the groups that cannot be told apart.
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_blocks, n_methods)
+        Scores, of which higher is better.
+    alpha : float, default=0.05
+        Level of Nemenyi's test.
+
+    Returns
+    -------
+    ranking : Ranking
+        Ranks, critical difference, groups and Friedman's test.
+
+    Notes
+    -----
+    The tests take blocks to be independent. The configurations of one data set are not, so
+    the groups are finer and the p-values smaller than new data sets would bear out.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from cafelearn.experiments.ranking import rank_methods
+    >>> rng = np.random.default_rng(0)
+    >>> scores = pd.DataFrame(rng.normal([0, 0, 2], size=(30, 3)), columns=["a", "b", "c"])
+    >>> ranking = rank_methods(scores)
+    >>> ranking.ranks.index[0], ranking.groups
+    ('c', [('b', 'a')])
+    """
+    ranks = average_ranks(scores)
+    n_blocks, n_methods = scores.shape
+    if n_methods < 2:
+        return Ranking(ranks, n_blocks, np.nan, [], Outcome(np.nan, np.nan))
+    difference = critical_difference(n_methods, n_blocks, alpha)
+    test = friedman(scores) if n_methods > 2 else Outcome(np.nan, np.nan)
+    return Ranking(ranks, n_blocks, difference, cliques(ranks, difference), test)
+
+
+def signed_rank(differences: Iterable[float]) -> Outcome:
+    """Wilcoxon's signed-rank test, two-sided, of differences about zero.
+
+    Parameters
+    ----------
+    differences : array-like of shape (n_blocks,)
+        Difference of two methods in each block; zeros are left out.
+
+    Returns
+    -------
+    test : Outcome
+        With `statistic` (the smaller of the two sums of ranks) and `p_value`, which is 1
+        where no difference is other than zero.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.ranking import signed_rank
+    >>> signed_rank([0.1, 0.2, 0.3, 0.4, 0.5, -0.05]).p_value
+    0.0625
+    """
+    differences = np.asarray(list(differences), dtype=np.float64)
+    differences = differences[differences != 0]
+    if not differences.size:
+        return Outcome(0.0, 1.0)
+    found = stats.wilcoxon(differences)
+    return Outcome(float(found.statistic), float(found.pvalue))
+
+
+def holm(p_values: Iterable[float]) -> np.ndarray:
+    """P-values adjusted for several tests by Holm's step-down rule.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (n_tests,)
+        P-values, none of them missing.
+
+    Returns
+    -------
+    adjusted : ndarray of shape (n_tests,)
+        In the order given. A hypothesis is rejected at a level if its adjusted p-value is
+        at most that level.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.ranking import holm
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p_values = np.asarray(list(p_values), dtype=np.float64)
+    if not np.all((p_values >= 0) & (p_values <= 1)):
+        raise ValueError(f"holm needs p-values between 0 and 1, got {p_values.tolist()}.")
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1)
+    return adjusted
+
+
+def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFrame:
+    """Wilcoxon's signed-rank test of several pairs of methods, with Holm's rule.
+
+    Parameters
+    ----------
+    differences : dict of (str, str) to Series
+        For a method and another, the difference of their scores in each block. A pair
+        without blocks is left out.
+
+    Returns
+    -------
+    tests : DataFrame
+        One row per pair: `method`, `other`, number of `configurations` (blocks), how many of
+        them the method `wins` and `loses`, `mean_difference`, `median_difference`,
+        `statistic`, two-sided `p_value`, and `p_holm`, adjusted for the number of rows.
+
+    Notes
+    -----
+    The test takes blocks to be independent. Configurations of one data set are not, so the
+    p-values speak of these data sets and not of others.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.ranking import paired_tests
+    >>> gains = pd.Series([0.1, 0.2, 0.3, 0.4, 0.5, -0.05])
+    >>> paired_tests({("new", "old"): gains, ("new", "other"): -gains})[
+    ...     ["method", "other", "wins", "loses", "p_value", "p_holm"]]
+      method  other  wins  loses  p_value  p_holm
+    0    new    old     5      1   0.0625   0.125
+    1    new  other     1      5   0.0625   0.125
+    """
+    rows = [
+        (
+            *pair,
+            len(values),
+            int((values > 0).sum()),
+            int((values < 0).sum()),
+            values.mean(),
+            values.median(),
+            *signed_rank(values),
+        )
+        for pair, values in differences.items()
+        if len(values)
+    ]
+    columns = ["method", "other", "configurations", "wins", "loses", "mean_difference"]
+    columns += ["median_difference", "statistic", "p_value"]
+    tests = pd.DataFrame(rows, columns=columns)
+    return tests.assign(p_holm=holm(tests["p_value"]))
+
+
+def _complete(caller, scores):
+    scores = pd.DataFrame(scores)
+    missing = int(scores.isna().to_numpy().sum())
+    if scores.empty or missing:
+        raise ValueError(
+            f"{caller} needs a score of every method in every block, and at least one block; "
+            f"got shape {scores.shape} with {missing} missing."
+        )
+    return scores

@@ -1,0 +1,178 @@
+"""Where the records of an experiment live: one SQLite file, each run committed when it ends."""
+
+import json
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from cafelearn.experiments.plan import Sample, describe
+from cafelearn.experiments.run import Record
+
+FILE = "runs.sqlite"
+FORMAT = 1
+KEY = ("dataset", "noise_level", "noise_scale", "version", "method")
+TYPES = {
+    "dataset": "TEXT NOT NULL",
+    "noise_level": "REAL NOT NULL",
+    "noise_scale": "REAL NOT NULL",
+    "version": "INTEGER NOT NULL",
+    "method": "TEXT NOT NULL",
+    "status": "TEXT NOT NULL",
+    "ari": "REAL",
+    "nmi": "REAL",
+    "seconds": "REAL",
+    "sweep_seconds": "REAL",
+    "p": "REAL",
+    "k_found": "INTEGER",
+    "warnings": "TEXT",
+    "traceback": "TEXT",
+    "libraries": "TEXT",
+}
+
+
+class StoreError(RuntimeError):
+    """The records cannot be read or written."""
+
+
+class Store:
+    """The records of one experiment directory.
+
+    Parameters
+    ----------
+    directory : str or path
+        The directory; it is made if there is none.
+    settings : Settings, optional
+        How hard the methods try. A directory holds runs of one setting only; without it, an
+        existing directory is opened as it is.
+    """
+
+    def __init__(self, directory, settings=None):
+        self.path = Path(directory) / FILE
+        if settings is None and not self.path.exists():
+            raise StoreError(f"There are no runs in {directory}: it has no file {FILE}.")
+        with self._explained("open"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Writers wait for each other; a commit takes milliseconds.
+            self._connection = sqlite3.connect(self.path, timeout=60)
+            if settings is not None:
+                self._prepare(describe(settings))
+
+    def _prepare(self, settings):
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+        with self._connection:
+            self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS runs ({columns}, PRIMARY KEY ({', '.join(KEY)}))"
+            )
+            self._connection.execute("CREATE TABLE IF NOT EXISTS about (what TEXT)")
+            about = json.dumps({"format": FORMAT, "settings": settings}, sort_keys=True)
+            if not self._about():
+                self._connection.execute("INSERT INTO about VALUES (?)", (about,))
+        if self._about() != about:
+            raise StoreError(
+                f"{self.path} holds runs of other settings ({self._about()}) than those asked "
+                f"for ({about}). Choose another directory."
+            )
+
+    def _about(self):
+        row = self._connection.execute("SELECT what FROM about").fetchone()
+        return row[0] if row else None
+
+    def add(self, record: Record):
+        """Commit a record; it replaces a failed one, never one that is done."""
+        names = ", ".join(Record._fields)
+        marks = ", ".join("?" * len(Record._fields))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in Record._fields)
+        with self._explained("write"), self._connection:
+            self._connection.execute(
+                f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT DO UPDATE "
+                f"SET {changes} WHERE runs.status != 'done'",
+                record,
+            )
+
+    def ended(self, include_failed=True):
+        """The (sample, method) pairs that have a record."""
+        wanted = "" if include_failed else " WHERE status = 'done'"
+        with self._explained("read"):
+            rows = self._connection.execute(f"SELECT {', '.join(KEY)} FROM runs{wanted}")
+            return {(Sample(*row[:4]), row[4]) for row in rows}
+
+    def records(self):
+        """All records, in the order of their names."""
+        with self._explained("read"):
+            rows = self._connection.execute(
+                f"SELECT {', '.join(Record._fields)} FROM runs ORDER BY {', '.join(KEY)}"
+            )
+            return [Record(*row) for row in rows]
+
+    def frame(self):
+        """All records as a data frame."""
+        return pd.DataFrame(self.records(), columns=Record._fields)
+
+    def close(self):
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    @contextmanager
+    def _explained(self, doing):
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            message = f"Cannot {doing} the runs in {self.path}: {error}."
+            if doing != "read":
+                message += (
+                    " What was committed before is safe; start again when there is room and "
+                    "permission to write."
+                )
+            raise StoreError(message) from error
+
+
+def read_results(source) -> pd.DataFrame:
+    """Read the records of an experiment.
+
+    Parameters
+    ----------
+    source : str or path
+        An experiment directory, or a CSV file (also compressed) with the columns dataset,
+        noise_level, noise_scale, version, method, ari and seconds.
+
+    Returns
+    -------
+    results : DataFrame
+        One row per run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cafelearn.experiments import Plan, Settings, read_results, run_grid
+    >>> plan = Plan(["iris"], ["kmeans"], levels=[0.2], scales=[1], versions=2)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = run_grid(plan, directory, n_jobs=1)
+    ...     results = read_results(directory)
+    >>> results[["dataset", "version", "method", "status"]]
+      dataset  version  method status
+    0    iris        0  kmeans   done
+    1    iris        1  kmeans   done
+    """
+    source = Path(source)
+    if source.is_dir():
+        with Store(source) as store:
+            return store.frame()
+    if not source.exists():
+        raise StoreError(f"read_results needs a directory or a CSV file, got {source}.")
+    try:
+        results = pd.read_csv(source)
+    except (ValueError, OSError) as error:
+        raise StoreError(f"Cannot read the runs in {source}: {error}") from error
+    missing = [name for name in (*KEY, "ari") if name not in results.columns]
+    if missing:
+        raise StoreError(f"{source} has no column {', '.join(missing)}: it holds no runs.")
+    return results if "status" in results.columns else results.assign(status="done")

@@ -1,0 +1,457 @@
+"""The paper's Tables 1 and 2 from results, beside the published numbers.
+
+The layout is the paper's: a row per data set and scale of the noise, a column per method, a
+table per level of the noise. Methods that the paper lacks follow in tables of their own.
+"""
+
+import html
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cafelearn.experiments.compare import PAIRS
+from cafelearn.experiments.plan import METHODS
+from cafelearn.experiments.published import (
+    CELL,
+    CONFIGURATION,
+    PUBLISHED_VERSIONS,
+    against_published,
+    cell_means,
+    check_results,
+    name_group,
+    paper_methods,
+    published,
+)
+
+DATASET_LABELS = {
+    "australian_credit": "AustraCC",
+    "balance_scale": "Balance",
+    "breast_cancer": "Breast Cancer",
+    "car_evaluation": "CarEvaluation",
+    "ecoli": "Ecoli",
+    "glass": "Glass",
+    "ionosphere": "Ionosphere",
+    "iris": "Iris",
+    "teaching_assistant": "Teaching Assistant",
+}
+METHOD_LABELS = {
+    "autoencoder": "Auto",
+    "kmeans": "k-means",
+    "mwk-means": "mwk-means",
+    "cafe-centroid+pca": "CAFE-centroid+PCA",
+}
+# What the methods beyond the paper are shown next to.
+REFERENCES = ("pca", "cafe+pca")
+TITLE = "Mean ARI ± standard deviation over noisy versions"
+FAR = 2  # a z of this size or less is no surprise
+MISSING = "-"
+SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the scale of the noise
+
+
+class _Table(NamedTuple):
+    title: str
+    methods: list[str]
+    rows: list[tuple]  # data set, scale, cells in the order of the methods (None: not run)
+    beside: bool  # whether the published number and z stand with each cell
+    versions: int  # of most cells
+    failed: int
+
+
+def render(results: pd.DataFrame, format: str = "text") -> str:
+    r"""The paper's tables from results, each mean with the published one and z.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.compare.compare`. Data sets,
+        methods and versions may be missing.
+    format : {"text", "md", "latex", "csv", "html"}, default="text"
+        - "text" marks the best of a CAFE/baseline pair with ``*`` and the best of a row
+          with ``_``; the other formats print them bold and underlined.
+        - "md" is GitHub's Markdown.
+        - "latex" is a fragment that needs the packages booktabs and graphicx.
+        - "csv" is the long form with all digits, one line per cell.
+        - "html" is a fragment; its cells have `data-sort` values, and those with a z
+          beyond 2 the class `far`.
+
+    Returns
+    -------
+    text : str
+        The tables.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.published import published
+    >>> from cafelearn.experiments.tables import render
+    >>> runs = published().query("dataset == 'iris' and noise_level == 0.4")
+    >>> runs = runs[runs["method"].isin(["umap", "pca", "cafe+pca"])].assign(status="done")
+    >>> runs = runs.rename(columns={"mean_ari": "ari"}).assign(version=0)
+    >>> print(render(runs).split("\n\n")[0])
+    Mean ARI ± standard deviation over noisy versions at noise level 40%
+    --------------------------------------------------
+    Data set  σ           UMAP      PCA       CAFE+PCA
+    --------------------------------------------------
+    Iris      1  ours      0.429     0.303  _* 0.649
+                 paper     0.429     0.303     0.649
+              2  ours      0.443     0.328  _* 0.567
+                 paper     0.443     0.328     0.567
+              5  ours   _  0.466     0.357   * 0.422
+                 paper     0.466     0.357     0.422
+    --------------------------------------------------
+    """
+    _check_format("render", format)
+    results = check_results(results, "render", need_done=True)
+    ours = cell_means(results).rename(columns={"mean_ari": "mean", "std_ari": "std"})
+    beside = against_published(results)[[*CELL, "published", "published_std", "z"]]
+    cells = ours.merge(beside, on=CELL, how="left")
+    return RENDERERS[format](_all_tables(cells, beside=True))
+
+
+def render_published(format: str = "text") -> str:
+    """The tables as the paper has them.
+
+    Parameters
+    ----------
+    format : {"text", "md", "latex", "csv", "html"}, default="text"
+        As for :func:`render`.
+
+    Returns
+    -------
+    text : str
+        The tables.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.tables import render_published
+    >>> print(render_published("md").splitlines()[4][:72])
+    | AustraCC | 1 | 0.032 ± 0.12 | 0.175 ± 0.21 | <ins>**0.273**</ins> ± 0.
+    """
+    _check_format("render_published", format)
+    cells = published().rename(columns={"mean_ari": "mean", "std_ari": "std"})
+    cells = cells.assign(n=PUBLISHED_VERSIONS, failed=0, mean_nmi=np.nan, mean_seconds=np.nan)
+    cells = cells.assign(published=np.nan, published_std=np.nan, z=np.nan)
+    return RENDERERS[format](_all_tables(cells, beside=False))
+
+
+def mark(cells: pd.DataFrame) -> pd.DataFrame:
+    """Find the best of each CAFE/baseline pair and of each row, as the paper marks them.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Cells of one or more rows, with the columns `dataset`, `noise_level`, `noise_scale`,
+        `method` and `mean`.
+
+    Returns
+    -------
+    marked : DataFrame
+        The cells with the columns `bold` (best of its pair, if both were run) and
+        `underline` (best of its row). Means are compared as printed, with three decimals, and
+        equal ones share the mark.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.tables import mark
+    >>> cells = pd.DataFrame({
+    ...     "dataset": "iris", "noise_level": 0.2, "noise_scale": 1,
+    ...     "method": ["umap", "pca", "cafe+pca"], "mean": [0.7301, 0.7, 0.7299]})
+    >>> mark(cells)[["method", "bold", "underline"]]
+         method   bold  underline
+    0      umap  False       True
+    1       pca  False      False
+    2  cafe+pca   True       True
+    """
+    cells = cells.copy()
+    printed = cells["mean"].map(_mean).astype(float)
+    row = [cells[name] for name in CONFIGURATION]
+    pair = cells["method"].str.removeprefix("cafe+")
+    in_pair = printed.groupby([*row, pair])
+    complete = (in_pair.transform("size") == 2) & pair.isin(list(PAIRS))
+    cells["bold"] = complete & (printed == in_pair.transform("max"))
+    cells["underline"] = printed == printed.groupby(row).transform("max")
+    return cells
+
+
+def _check_format(caller, format):
+    if format not in RENDERERS:
+        formats = ", ".join(RENDERERS)
+        raise ValueError(f"{caller} needs a format among {formats}, got {format!r}.")
+
+
+def _all_tables(cells, beside):
+    """Tables of the paper's methods by level, then of the others, with their cells."""
+    run = list(cells["method"].unique())
+    order = [*METHODS, *sorted(set(run) - set(METHODS))]
+    ours = [method for method in order if method in run]
+    in_paper = [method for method in ours if method in paper_methods()]
+    beyond = [method for method in ours if method not in paper_methods()]
+    references = [method for method in REFERENCES if method in run]
+    tables = []
+    for methods, name, shown in (
+        (in_paper, "", beside),
+        ([*references, *beyond] if beyond else [], ", methods beyond the paper", False),
+    ):
+        some = cells[cells["method"].isin(methods)]
+        for level, at_level in some.groupby("noise_level"):
+            title = f"{TITLE} at noise level {100 * level:g}%"
+            tables.append(_table(title + name, methods, at_level, shown))
+    return tables
+
+
+def _table(title, methods, cells, beside):
+    failed, cells = int(cells["failed"].sum()), mark(cells[cells["n"] > 0])
+    known = {(cell.dataset, cell.noise_scale, cell.method): cell for cell in cells.itertuples()}
+    labels = [*DATASET_LABELS, *sorted(set(cells["dataset"]) - set(DATASET_LABELS))]
+    places = sorted(
+        {(dataset, scale) for dataset, scale, _ in known},
+        key=lambda place: (labels.index(place[0]), place[1]),
+    )
+    rows = [(*place, [known.get((*place, method)) for method in methods]) for place in places]
+    versions = Counter(cells["n"]).most_common(1)[0][0] if len(cells) else 0
+    return _Table(title, methods, rows, beside, int(versions), failed)
+
+
+def label(name):
+    if name in DATASET_LABELS:
+        return DATASET_LABELS[name]
+    paper = name.upper() if name in paper_methods() else name
+    return METHOD_LABELS.get(name, paper)
+
+
+def _mean(value):
+    """Three decimals, as the paper prints means; never -0.000."""
+    return re.sub(r"^-(0\.0+)$", r"\1", f"{value:.3f}")
+
+
+def _notes(tables, best_of_pair, best_of_row, where, far):
+    notes = [
+        f"{best_of_pair}: best of a CAFE/baseline pair. {best_of_row}: best of the row. Both "
+        "by the numbers as printed."
+    ]
+    if any(table.beside for table in tables):
+        notes.append(
+            f"{where} each mean: the mean in the paper, and z, the difference from it in "
+            f"standard errors; {far} where z is beyond ±{FAR}."
+        )
+    return notes + [_note_versions(table) for table in tables]
+
+
+def _note_versions(table):
+    level = table.title.removeprefix(f"{TITLE} at ").capitalize()
+    cells = [cell for _, _, cells in table.rows for cell in cells if cell is not None]
+    note = f"{level}: {table.versions} version{'' if table.versions == 1 else 's'} per cell"
+    if any(_versions(table, cell) for cell in cells):
+        note += ", unless n says otherwise"
+    if table.failed:
+        note += f"; failed runs, left out: {table.failed}"
+    return f"{note}."
+
+
+def _versions(table, cell):
+    return f"n={cell.n}" if cell.n != table.versions else ""
+
+
+def _std(cell):
+    """Two decimals, as in the paper; a single version has none."""
+    return "" if np.isnan(cell.std) else f"{cell.std:.2f}"
+
+
+def _z(cell, far):
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return "" if np.isnan(cell.z) else f"{round(cell.z, 1) + 0.0:+}{far * _is_far(cell)}"
+
+
+def _is_far(cell):
+    return bool(abs(cell.z) > FAR)
+
+
+def _text(tables):
+    parts = [_text_table(table) for table in tables]
+    return "\n\n".join([*parts, "\n".join(_notes(tables, "*", "_", "Below", "!"))]) + "\n"
+
+
+def _text_table(table):
+    grid = [["Data set", SIGMA, *([""] if table.beside else [])]]
+    grid[0] += [f"  {label(method)}" for method in table.methods]
+    previous = None
+    for dataset, scale, cells in table.rows:
+        start = [label(dataset) if dataset != previous else "", name_group(scale)]
+        previous = dataset
+        line = [_text_cell(table, cell) for cell in cells]
+        grid.append([*start, *(["ours"] if table.beside else []), *line])
+        if table.beside:
+            grid.append(["", "", "paper", *(_text_published(cell) for cell in cells)])
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in grid
+    ]
+    rule = "-" * max(map(len, lines))
+    return "\n".join([table.title, rule, lines[0], rule, *lines[1:], rule])
+
+
+def _text_cell(table, cell):
+    if cell is None:
+        return f"  {MISSING:>6}"
+    marks = ("_" if cell.underline else " ") + ("*" if cell.bold else " ")
+    std = f" ±{_std(cell)}" if _std(cell) else ""
+    return f"{marks}{_mean(cell.mean):>6}{std} {_versions(table, cell)}".rstrip()
+
+
+def _text_published(cell):
+    if cell is None or np.isnan(cell.published):
+        return ""
+    return f"{_mean(cell.published):>8} {_z(cell, '!')}".rstrip()
+
+
+def _markdown(tables):
+    notes = _notes(tables, "Bold", "Underlined", "Behind", "!")
+    return "\n\n".join([*map(_markdown_table, tables), *notes]) + "\n"
+
+
+def _markdown_table(table):
+    names = ["Data set", SIGMA, *(label(method) for method in table.methods)]
+    lines = [f"**{table.title}**", "", _markdown_line(map(_markdown_escape, names))]
+    lines.append(_markdown_line(["---"] * len(names)))
+    for dataset, scale, cells in table.rows:
+        start = [_markdown_escape(label(dataset)), name_group(scale)]
+        lines.append(_markdown_line([*start, *(_markdown_cell(table, cell) for cell in cells)]))
+    return "\n".join(lines)
+
+
+def _markdown_line(texts):
+    return f"| {' | '.join(texts)} |"
+
+
+def _markdown_cell(table, cell):
+    if cell is None:
+        return MISSING
+    text = f"**{_mean(cell.mean)}**" if cell.bold else _mean(cell.mean)
+    text = f"<ins>{text}</ins>" if cell.underline else text
+    text += f" ± {_std(cell)}" if _std(cell) else ""
+    if table.beside and not np.isnan(cell.published):
+        text += f" ({_mean(cell.published)}{', ' if _z(cell, '') else ''}{_z(cell, '!')})"
+    return f"{text} {_versions(table, cell)}".rstrip()
+
+
+def _markdown_escape(text):
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))
+
+
+def _latex(tables):
+    notes = [f"% {note}" for note in _notes(tables, "Bold", "Underlined", "Below", "a dagger")]
+    return "\n".join(["% Needs booktabs and graphicx.", *notes, *map(_latex_table, tables), ""])
+
+
+def _latex_table(table):
+    names = ["Data set", r"$\sigma$", *(_latex_escape(label(name)) for name in table.methods)]
+    title = table.title.replace(" ± ", r" $\pm$ ").replace("%", r"\%")
+    title += ". Bold: best of a CAFE/baseline pair. Underlined: best of the row."
+    if table.beside:
+        title += f" Below: the paper's mean and $z$ ($\\dagger$: beyond $\\pm {FAR}$)."
+    lines = [r"\begin{table}[p]", r"\centering", rf"\caption{{{title}}}"]
+    lines += [r"\resizebox{\linewidth}{!}{%", rf"\begin{{tabular}}{{{'l' * len(names)}}}"]
+    lines += [r"\toprule", _latex_line(names)]
+    previous = None
+    for dataset, scale, cells in table.rows:
+        if dataset != previous:
+            lines.append(r"\midrule")
+        start = [_latex_escape(label(dataset)) if dataset != previous else ""]
+        previous = dataset
+        ours = [_latex_cell(table, cell) for cell in cells]
+        lines.append(_latex_line([*start, name_group(scale), *ours]))
+        if table.beside:
+            lines.append(_latex_line(["", "", *map(_latex_published, cells)]))
+    lines += [r"\bottomrule", r"\end{tabular}%", "}", r"\end{table}"]
+    return "\n".join(lines)
+
+
+def _latex_line(texts):
+    return f"{' & '.join(texts)} \\\\"
+
+
+def _latex_cell(table, cell):
+    if cell is None:
+        return "--"
+    text = rf"\mathbf{{{_mean(cell.mean)}}}" if cell.bold else _mean(cell.mean)
+    text = rf"\underline{{{text}}}" if cell.underline else text
+    text += rf" \pm {_std(cell)}" if _std(cell) else ""
+    versions = rf"\;(n={cell.n})" if _versions(table, cell) else ""
+    return f"${text}{versions}$"
+
+
+def _latex_published(cell):
+    if cell is None or np.isnan(cell.published):
+        return ""
+    z = _z(cell, r"^{\dagger}")
+    z = rf"\;({z})" if z else ""
+    return rf"{{\footnotesize ${_mean(cell.published)}{z}$}}"
+
+
+def _latex_escape(text):
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {character: f"\\{character}" for character in "&%$#_{}"}
+    return "".join(special.get(character, character) for character in text)
+
+
+def _html(tables):
+    notes = _notes(tables, "Bold", "Underlined", "Below", "!")
+    return "\n".join(
+        [*map(_html_table, tables), *(f"<p>{html.escape(note)}</p>" for note in notes), ""]
+    )
+
+
+def _html_table(table):
+    names = ["Data set", SIGMA, *(label(method) for method in table.methods)]
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in names)
+    lines = ['<table class="results">', f"<caption>{html.escape(table.title)}</caption>"]
+    lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+    for dataset, scale, cells in table.rows:
+        # The name is repeated in every row, because a reader may sort them.
+        name = html.escape(label(dataset))
+        start = f'<th scope="row" data-sort="{name}">{name}</th>'
+        start += f'<td data-sort="{scale!r}">{name_group(scale)}</td>'
+        lines.append(f"<tr>{start}{''.join(_html_cell(table, cell) for cell in cells)}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def _html_cell(table, cell):
+    if cell is None:
+        return f'<td data-sort="">{MISSING}</td>'
+    text = f"<b>{_mean(cell.mean)}</b>" if cell.bold else _mean(cell.mean)
+    text = f"<u>{text}</u>" if cell.underline else text
+    text += f" ± {_std(cell)}" if _std(cell) else ""
+    text += f" <small>{_versions(table, cell)}</small>" if _versions(table, cell) else ""
+    far = ""
+    if table.beside and not np.isnan(cell.published):
+        text += f"<br><small>{_mean(cell.published)} {_z(cell, '!')}".rstrip() + "</small>"
+        far = ' class="far"' if _is_far(cell) else ""
+    return f'<td data-sort="{float(cell.mean)!r}"{far}>{text}</td>'
+
+
+def _csv(tables):
+    """Every cell once: where the references are repeated, they are left out."""
+    rows = [
+        {"beyond_paper": not set(table.methods) <= set(paper_methods()), **cell._asdict()}
+        for table in tables
+        for _, _, cells in table.rows
+        for cell in cells
+        if cell is not None
+    ]
+    columns = [*CELL, "beyond_paper", "mean", "std", "n", "failed", "mean_nmi", "mean_seconds"]
+    columns += ["published", "published_std", "z", "bold", "underline"]
+    cells = pd.DataFrame(rows, columns=columns).drop_duplicates(CELL)
+    return cells.to_csv(index=False)
+
+
+RENDERERS = {
+    "text": _text,
+    "md": _markdown,
+    "latex": _latex,
+    "csv": _csv,
+    "html": _html,
+}

@@ -1,0 +1,208 @@
+"""The paper's Figures 1 and 2, drawn from a theory study."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
+
+# The order of p is an order of lightness, so the figures survive grey print; markers tell
+# the exponents apart where colours do not.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    # The same study gives the same bytes.
+    "svg.hashsalt": "cafelearn",
+    "svg.fonttype": "path",
+}
+
+
+def draw_figures(
+    study: TheoryStudy,
+    directory: str | os.PathLike,
+    formats: Sequence[str] = ("png", "svg"),
+) -> list[Path]:
+    """Draw Figures 1 and 2 of the paper and write them to files.
+
+    Figure 1 shows the feature weights, sorted within each cluster, for each exponent.
+    Figure 2 shows where the objective of every fit lies between the bounds of Theorem 2.
+
+    Parameters
+    ----------
+    study : TheoryStudy
+        From :func:`cafelearn.experiments.theory_study.theory_study`.
+    directory : path-like
+        Where to write; it is made if it is not there. Files of the same name are replaced,
+        each in one step, so that no reader sees half a file.
+    formats : sequence of str, default=("png", "svg")
+        File formats, by their endings; what matplotlib can write.
+
+    Returns
+    -------
+    paths : list of pathlib.Path
+        The files: "figure-1-weights" and "figure-2-objective", in each format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cafelearn.experiments.theory_figures import draw_figures
+    >>> from cafelearn.experiments.theory_study import theory_study
+    >>> study = theory_study(n_datasets=1, n_starts=2)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     paths = draw_figures(study, directory, formats=["svg"])
+    >>> [path.name for path in paths]
+    ['figure-1-weights.svg', 'figure-2-objective.svg']
+    """
+    matplotlib = _matplotlib()
+    formats = _check_formats(formats)
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    drawings = {"figure-1-weights": _draw_weights, "figure-2-objective": _draw_objectives}
+    paths = []
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
+        for name, draw in drawings.items():
+            # Not through pyplot: whatever the user has open there stays as it is.
+            figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
+            draw(figure.subplots(), study, matplotlib)
+            for kind in formats:
+                paths.append(_save(figure, directory / f"{name}.{kind}", kind))
+    return paths
+
+
+def _matplotlib():
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError(
+            "draw_figures needs the package matplotlib: pip install 'cafelearn[plot]'."
+        ) from error
+    return matplotlib
+
+
+def _check_formats(formats):
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    formats = [formats] if isinstance(formats, str) else list(formats)
+    for kind in formats:
+        if kind not in known:
+            raise ValueError(
+                f"draw_figures needs formats among {', '.join(known)}; got {kind!r}."
+            )
+    if not formats:
+        raise ValueError("draw_figures needs at least one format, got none.")
+    return formats
+
+
+def _draw_weights(axes, study, matplotlib):
+    """Figure 1: mean of the sorted weights, and the range that holds nine fits of ten."""
+    exponents = study.fits["p"].unique()
+    ranks = np.arange(1, N_FEATURES + 1)
+    for p, shade, marker in _looks(exponents, matplotlib):
+        weights = study.fits.loc[study.fits["p"] == p, list(WEIGHTS)].to_numpy()
+        low, high = np.quantile(weights, [0.05, 0.95], axis=0)
+        axes.fill_between(ranks, low, high, color=shade, alpha=0.18, linewidth=0)
+        axes.plot(ranks, weights.mean(axis=0), color=shade, marker=marker, label=f"$p = {p:g}$")
+    axes.axhline(1 / N_FEATURES, color="0.35", linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"uniform, 1/{N_FEATURES}",
+        (N_FEATURES, 1 / N_FEATURES),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+        color="0.35",
+    )
+    axes.set_xticks(ranks)
+    axes.set(
+        xlabel="Feature, by weight within its cluster",
+        ylabel="Feature weight",
+        ylim=(-0.02, 1.04),
+        title=_title("Sorted feature weights", "mean, and 5% to 95% of fits", study),
+    )
+    axes.legend(frameon=False)
+
+
+def _draw_objectives(axes, study, matplotlib):
+    """Figure 2: one dot per fit, a bar at the mean, the bounds as a shaded region."""
+    exponents = study.fits["p"].unique()
+    axes.axhspan(0, 1, color="0.93", zorder=0)
+    for bound in (0, 1):
+        axes.axhline(bound, color="0.55", linewidth=0.9, zorder=1)
+    # Spreads the dots sideways; the same at every drawing.
+    generator = np.random.default_rng(0)
+    for place, (p, shade, marker) in enumerate(_looks(exponents, matplotlib)):
+        values = study.fits.loc[study.fits["p"] == p, "normalized_objective"].to_numpy()
+        aside = place + generator.uniform(-0.24, 0.24, size=len(values))
+        axes.scatter(
+            aside, values, s=15, color=shade, marker=marker, alpha=0.55, linewidth=0, zorder=2
+        )
+        mean = values.mean()
+        axes.hlines(mean, place - 0.32, place + 0.32, color="black", linewidth=2, zorder=3)
+        axes.annotate(
+            f"{mean:.2f}",
+            (place + 0.32, mean),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontweight="bold",
+        )
+    low, high = study.fits["normalized_objective"].agg(["min", "max"])
+    axes.set_xticks(range(len(exponents)), [f"{p:g}" for p in exponents])
+    axes.set(
+        xlabel="Minkowski exponent $p$",
+        ylabel="Normalised objective",
+        xlim=(-0.5, len(exponents) - 0.35),
+        ylim=(min(-0.06, low - 0.06), max(1.06, high + 0.06)),
+        title=_title("Objective between its bounds", "each fit, and the mean", study),
+    )
+    _name_bounds(axes)
+
+
+def _name_bounds(axes):
+    """Inside the shaded region, at the ends where small and large exponents leave room."""
+    for text, place, shift, across, up in (
+        ("upper bound", (0.01, 1), -3, "left", "top"),
+        ("lower bound", (0.99, 0), 3, "right", "bottom"),
+    ):
+        axes.annotate(
+            text,
+            place,
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(0, shift),
+            textcoords="offset points",
+            ha=across,
+            va=up,
+            color="0.35",
+        )
+
+
+def _title(what, how, study):
+    offset = study.dispersion_offset
+    told = "" if not isinstance(offset, str) and offset == 0 else f"; offset {offset}"
+    return f"{what} ({how}{told})"
+
+
+def _looks(exponents, matplotlib):
+    """Each exponent with its colour and marker."""
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.82, len(exponents)))
+    for i, p in enumerate(exponents):
+        yield p, shades[i], MARKERS[i % len(MARKERS)]
+
+
+def _save(figure, path, kind):
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    # Dates in the file would make equal figures differ.
+    dated = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
+    try:
+        figure.savefig(
+            unfinished, format=kind, dpi=200, metadata={dated: None} if dated else None
+        )
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
