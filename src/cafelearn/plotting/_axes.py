@@ -1,0 +1,98 @@
+"""What all displays share: axes to draw on, text drawn as it is written, colours."""
+
+import numpy as np
+
+# The palette of Okabe and Ito, which the common kinds of colour blindness tell apart.
+COLORS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#F0E442",
+    "#000000",
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LABEL_LENGTH = 28
+
+
+def group_style(position):
+    """Colour and marker of a group: colours first, another marker once they are used up."""
+    turn, color = divmod(position, len(COLORS))
+    return {"color": COLORS[color], "marker": MARKERS[turn % len(MARKERS)]}
+
+
+def plain_text(name, length=LABEL_LENGTH):
+    """A name on one line, not too long, that matplotlib draws as it is written.
+
+    The middle is left out of a long name: both its ends tell it from its neighbours.
+    """
+    text = " ".join(str(name).split())
+    if len(text) > length:
+        tail = length // 3
+        text = f"{text[: length - tail - 1]}…{text[-tail:]}"
+    # Between two dollar signs matplotlib would read mathematics.
+    return text.replace("$", r"\$")
+
+
+def require_matplotlib(who):
+    """Raise with the way to install matplotlib if it is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{who} needs the package matplotlib: pip install 'cafelearn[plot]'."
+        ) from error
+
+
+def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None):
+    """`n_panels` axes to draw on, as an array: new ones, those given, or the one divided.
+
+    `figsize` is used for a new figure alone; pyplot is not touched when axes are given.
+    """
+    require_matplotlib(who)
+    from matplotlib.axes import Axes
+
+    n_columns = n_columns or n_panels
+    n_rows = -(-n_panels // n_columns)
+    if ax is None:
+        from matplotlib import pyplot as plt
+
+        _, grid = plt.subplots(
+            n_rows,
+            n_columns,
+            figsize=figsize,
+            width_ratios=width_ratios,
+            squeeze=False,
+            layout="constrained",
+        )
+        for surplus in grid.ravel()[n_panels:]:
+            surplus.remove()
+        return grid.ravel()[:n_panels]
+    given = [ax] if isinstance(ax, Axes) else list(np.ravel(ax))
+    if not all(isinstance(each, Axes) for each in given):
+        raise TypeError(f"{who} needs ax to be matplotlib axes, got {ax!r}.")
+    if len(given) == 1 and n_panels > 1:
+        given = _divide(who, given[0], n_rows, n_columns, width_ratios, n_panels)
+    if len(given) != n_panels:
+        raise ValueError(f"{who} needs {n_panels} axes, got {len(given)}.")
+    return np.array(given, dtype=object)
+
+
+def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
+    """Put a grid of axes in the place of one."""
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(
+            f"{who} needs {n_panels} axes, or one that is part of a grid and can be divided; "
+            "got one that was placed by hand."
+        )
+    grid = place.subgridspec(n_rows, n_columns, width_ratios=width_ratios)
+    ax.set_axis_off()
+    parts = [
+        ax.figure.add_subplot(grid[divmod(position, n_columns)]) for position in range(n_panels)
+    ]
+    # Adding axes makes them the current ones; whoever called did not ask for that.
+    ax.figure.sca(ax)
+    return parts

@@ -1,0 +1,86 @@
+"""What the displays read from fitted estimators and from class labels."""
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn.cafe import CAFE
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+
+
+def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
+    """Raise unless `estimator` is one of `kinds`, and fitted."""
+    if not isinstance(estimator, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        given = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        what = f"the class {given}" if isinstance(estimator, type) else f"a {given}"
+        raise TypeError(f"{who} needs a fitted {wanted}, got {what}.")
+    check_is_fitted(estimator)
+
+
+def weights_frame(who, estimator, feature_names=None):
+    """The weights of a fitted estimator with the names of clusters and features."""
+    check_estimator(who, estimator)
+    weights = estimator.feature_weights_
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
+    if feature_names is None:
+        feature_names = [f"x{v}" for v in range(weights.shape[1])]
+    if len(feature_names) != weights.shape[1]:
+        raise ValueError(
+            f"{who} needs {weights.shape[1]} feature_names, one per feature, "
+            f"got {len(feature_names)}."
+        )
+    clusters = [f"cluster {l}" for l in range(len(weights))]
+    return pd.DataFrame(weights, index=clusters, columns=list(feature_names))
+
+
+def check_weights_table(who, weights):
+    """Weights given as an array or a data frame, as a data frame of finite numbers."""
+    if not isinstance(weights, pd.DataFrame):
+        weights = np.asarray(weights)
+        if weights.ndim != 2:
+            raise ValueError(
+                f"{who} needs weights of shape (n_clusters, n_features), got shape "
+                f"{weights.shape}."
+            )
+        weights = pd.DataFrame(
+            weights,
+            index=[f"cluster {l}" for l in range(weights.shape[0])],
+            columns=[f"x{v}" for v in range(weights.shape[1])],
+        )
+    try:
+        values = weights.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{who} needs weights that are numbers, but {error}.") from error
+    if not values.size or not np.isfinite(values).all():
+        raise ValueError(f"{who} needs at least one weight, and finite ones.")
+    return weights
+
+
+def check_classes(who, y, n_samples):
+    """Sorted class labels, and the position among them of each row's label."""
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != n_samples:
+        raise ValueError(
+            f"{who} needs y with one class label for each of {n_samples} rows, "
+            f"got shape {y.shape}."
+        )
+    if pd.isna(y).any():
+        raise ValueError(f"{who} needs a class label for every row, got missing values in y.")
+    if y.dtype.kind == "f" and (y % 1 != 0).any():
+        raise ValueError(f"{who} needs class labels in y, got numbers with fractions.")
+    try:
+        return np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{who} needs labels in y that can be sorted, but {error}.") from error
+
+
+def match_clusters(codes, labels):
+    """Pairs (class, cluster) that have the most rows in common, each used once at most."""
+    table = contingency_matrix(codes, labels)
+    classes, clusters = linear_sum_assignment(table, maximize=True)
+    found = np.unique(labels)
+    return {int(c): int(found[l]) for c, l in zip(classes, clusters, strict=True)}

@@ -1,0 +1,149 @@
+"""A heat map with names that stays readable from 3 x 4 to hundreds of columns."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn.plotting._axes import plain_text
+
+FONT_SIZE = 9
+# Inches: a cell that has room for a number, one that has room for a name, the largest map.
+ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
+FEW = 16
+LARGEST = 24.0
+CHARACTER = 0.075
+
+
+class HeatMap(NamedTuple):
+    """What was drawn."""
+
+    image: object
+    texts: np.ndarray  # of shape (n_rows, n_columns), or None
+    colorbar: object  # or None
+
+
+def cell_size(shape):
+    """Width and height of a cell in a figure of our own, in inches."""
+    rows, columns = shape
+    height, width = (
+        roomy if n <= FEW else max(min(narrow, LARGEST / n), 0.01)
+        for n, roomy, narrow in zip((rows, columns), ROOMY[::-1], NARROW[::-1], strict=True)
+    )
+    # A short map would leave no room for the label of the colour bar.
+    return max(width, 2.4 / columns), max(height, 1.6 / rows)
+
+
+def figure_size(row_names, column_names):
+    """Size of a figure with one heat map of these rows and columns, in inches."""
+    width, height = cell_size((len(row_names), len(column_names)))
+    left, below = (
+        CHARACTER * max(len(plain_text(name)) for name in names)
+        for names in (row_names, column_names)
+    )
+    return left + width * len(column_names) + 1.5, below + height * len(row_names) + 0.9
+
+
+def contrast_colors(image, values):
+    """Black or white, whichever is seen better on the colours of the values."""
+    rgba = image.cmap(image.norm(np.asarray(values)))
+    # Cells without a colour show the white of the paper.
+    rgb = rgba[..., :3] * rgba[..., 3:] + 1 - rgba[..., 3:]
+    luminance = rgb @ (0.2126, 0.7152, 0.0722)
+    return np.where(luminance > 0.45, "black", "white")
+
+
+def draw_heat_map(
+    ax,
+    values,
+    row_names,
+    column_names,
+    *,
+    own_figure,
+    limits,
+    annotate=None,
+    cmap="viridis",
+    im_kw=None,
+    colorbar_label=None,
+):
+    """Draw `values` with names at both axes; numbers in the cells if they have room.
+
+    `annotate` None decides by the size of the cells. No label, no colour bar.
+    """
+    options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
+    if options.get("norm") is not None:
+        options = {k: v for k, v in options.items() if k not in ("vmin", "vmax")}
+    image = ax.imshow(values, **{"aspect": "auto", "interpolation": "nearest"} | options)
+    cell = cell_size(values.shape) if own_figure else None
+    colorbar = None
+    if colorbar_label is not None:
+        width, height = np.multiply(
+            cell or _measured_cell(ax, values.shape), values.shape[::-1]
+        )
+        colorbar = ax.figure.colorbar(
+            image, ax=ax, label=colorbar_label, **_slim(width, height)
+        )
+    # Measured anew, because the colour bar has taken its part.
+    width, height = cell or _measured_cell(ax, values.shape)
+    _name_columns(ax, column_names, width)
+    _name_rows(ax, row_names, height)
+    if annotate is None:
+        annotate = max(values.shape) <= FEW and width >= 0.35 and height >= 0.18
+    texts = _write_values(ax, image, values) if annotate else None
+    return HeatMap(image, texts, colorbar)
+
+
+def _measured_cell(ax, shape):
+    box = ax.get_window_extent()
+    dpi = ax.figure.get_dpi()
+    return box.width / dpi / shape[1], box.height / dpi / shape[0]
+
+
+def _slim(width, height):
+    """A colour bar as wide and as near beside a large map as beside a small one."""
+    thickness = min(0.2, 0.1 * width)
+    return {
+        "fraction": min(0.15, 1.5 * thickness / width),
+        "pad": min(0.05, 0.12 / width),
+        "aspect": max(height / thickness, 3),
+    }
+
+
+def _every(room):
+    """Name every so many cells, where a cell has this room in inches."""
+    return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(room, 1e-9)))
+
+
+def _name_columns(ax, names, width):
+    step = _every(width)
+    shown = [plain_text(name) for name in names[::step]]
+    longest = CHARACTER * max(map(len, shown))
+    lying = longest < 0.95 * width * step
+    ax.set_xticks(
+        np.arange(0, len(names), step),
+        shown,
+        rotation=0 if lying else 90,
+        fontsize=FONT_SIZE,
+    )
+
+
+def _name_rows(ax, names, height):
+    step = _every(height)
+    shown = [plain_text(name) for name in names[::step]]
+    ax.set_yticks(np.arange(0, len(names), step), shown, fontsize=FONT_SIZE)
+
+
+def _write_values(ax, image, values):
+    colors = contrast_colors(image, values)
+    texts = np.empty(values.shape, dtype=object)
+    for cell in np.ndindex(values.shape):
+        texts[cell] = ax.text(
+            cell[1],
+            cell[0],
+            f"{values[cell]:.2f}",
+            ha="center",
+            va="center",
+            color=str(colors[cell]),
+            fontsize=FONT_SIZE,
+        )
+    return texts

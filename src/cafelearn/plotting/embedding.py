@@ -1,0 +1,246 @@
+"""EmbeddingDisplay: the extracted features of CAFE, by cluster and by class."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from cafelearn.cafe import CAFE
+from cafelearn.plotting._axes import group_style, panels, plain_text
+from cafelearn.plotting._estimators import check_classes, check_estimator, match_clusters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+# A point each is too much for a vector graphic from here on.
+MANY_ROWS = 5_000
+LEGEND_ROWS = 12
+
+
+class EmbeddingDisplay:
+    """Scatter of two extracted features, by cluster and, beside it, by class.
+
+    Most often made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    features : array-like of shape (n_samples, n_components)
+        The extracted features.
+    labels : array-like of int of shape (n_samples,)
+        Cluster of each row.
+    y : array-like of shape (n_samples,), default=None
+        Class of each row, for a second panel. A class has the colour of the cluster with
+        which it shares most rows, so that rows of another colour are those that differ.
+    components : (int, int), default=(0, 1)
+        The two features to show.
+    component_names : sequence of str, default=None
+        Names of all features.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The panel by cluster and, with `y`, the panel by class.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    scatters_ : list of list of matplotlib PathCollection
+        For each panel, the points of each group.
+
+    Examples
+    --------
+    >>> from cafelearn.plotting import EmbeddingDisplay
+    >>> display = EmbeddingDisplay([[0.0, 1.0], [0.1, 1.1], [3.0, 0.0]], [0, 0, 1]).plot()
+    >>> [len(points.get_offsets()) for points in display.scatters_[0]]
+    [2, 1]
+    """
+
+    def __init__(
+        self,
+        features: "ArrayLike",
+        labels: "ArrayLike",
+        y: "ArrayLike | None" = None,
+        *,
+        components: tuple[int, int] = (0, 1),
+        component_names: Sequence[str] | None = None,
+    ):
+        self.features = np.asarray(features, dtype=np.float64)
+        self.labels, self.y = np.asarray(labels), y
+        if self.features.ndim != 2 or len(self.features) == 0:
+            raise ValueError(
+                "EmbeddingDisplay needs features of shape (n_samples, n_components), got "
+                f"shape {self.features.shape}."
+            )
+        n_samples, n_components = self.features.shape
+        if self.labels.shape != (n_samples,) or self.labels.dtype.kind not in "iu":
+            raise ValueError(
+                f"EmbeddingDisplay needs one integer label for each of {n_samples} rows, got "
+                f"{self.labels.dtype} of shape {self.labels.shape}."
+            )
+        self.components = _check_components(components, n_components)
+        if component_names is None:
+            component_names = [f"component {c}" for c in range(n_components)]
+        if len(component_names) != n_components:
+            raise ValueError(
+                f"EmbeddingDisplay needs {n_components} component_names, "
+                f"got {len(component_names)}."
+            )
+        self.component_names = list(component_names)
+        if y is not None:
+            self.classes, self._codes = check_classes("EmbeddingDisplay", y, n_samples)
+
+    def plot(
+        self,
+        ax: "Axes | ArrayLike | None" = None,
+        *,
+        legend: bool = True,
+        scatter_kw: dict | None = None,
+    ) -> Self:
+        """Draw the points.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            figure.
+        legend : bool, default=True
+            Name the clusters and classes.
+        scatter_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
+
+        Returns
+        -------
+        display : EmbeddingDisplay
+            This object.
+        """
+        groupings = [self._by_cluster()]
+        if self.y is not None:
+            groupings.append(self._by_class())
+        n = len(groupings)
+        self.axes_ = panels("EmbeddingDisplay.plot", ax, n, figsize=(0.4 + 5.6 * n, 4.4))
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        self.scatters_ = [
+            [self._draw_group(panel, *group, scatter_kw or {}) for group in groups]
+            for panel, groups in zip(self.axes_, groupings, strict=True)
+        ]
+        first, second = (plain_text(self.component_names[c]) for c in self.components)
+        for panel in self.axes_:
+            panel.set(xlabel=first, ylabel=second)
+            if legend:
+                _name_groups(panel, outside=ax is None)
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        y: "ArrayLike | None" = None,
+        components: tuple[int, int] = (0, 1),
+        legend: bool = True,
+        scatter_kw: dict | None = None,
+        ax: "Axes | ArrayLike | None" = None,
+    ) -> Self:
+        """Draw what a fitted CAFE extracts from rows.
+
+        Parameters
+        ----------
+        estimator : CAFE
+            A fitted CAFE.
+        X : array-like of shape (n_samples, n_features)
+            Rows to transform: the training data or new ones.
+        y : array-like of shape (n_samples,), default=None
+            Class of each row, for a second panel.
+        components : (int, int), default=(0, 1)
+            The two extracted features to show.
+        legend : bool, default=True
+            Name the clusters and classes.
+        scatter_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            figure.
+
+        Returns
+        -------
+        display : EmbeddingDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from cafelearn import CAFE
+        >>> from cafelearn.datasets import load
+        >>> from cafelearn.plotting import EmbeddingDisplay
+        >>> iris = load("iris")
+        >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(iris.data)
+        >>> display = EmbeddingDisplay.from_estimator(cafe, iris.data, y=iris.target)
+        >>> len(display.axes_)
+        2
+        """
+        check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
+        names = list(estimator.get_feature_names_out())
+        _check_components(components, len(names))
+        shares = getattr(estimator.extractor_, "explained_variance_ratio_", None)
+        if shares is not None:
+            names = [f"{n} ({s:.0%} of variance)" for n, s in zip(names, shares, strict=True)]
+        display = cls(
+            np.asarray(estimator.transform(X)),
+            estimator.predict(X),
+            y,
+            components=components,
+            component_names=names,
+        )
+        return display.plot(ax, legend=legend, scatter_kw=scatter_kw)
+
+    def _by_cluster(self):
+        """Rows, style and name of each cluster."""
+        for l in np.unique(self.labels).tolist():
+            yield self.labels == l, group_style(l), f"cluster {l}"
+
+    def _by_class(self):
+        matched = match_clusters(self._codes, self.labels)
+        # A class without a cluster of its own gets a style that no cluster has.
+        free = max(int(self.labels.max()), 0) + 1
+        for code, name in enumerate(self.classes.tolist()):
+            position = matched.get(code)
+            if position is None:
+                position, free = free, free + 1
+            yield self._codes == code, group_style(position), f"class {name}"
+
+    def _draw_group(self, ax, rows, style, name, scatter_kw):
+        x, y = self.features[rows][:, list(self.components)].T
+        options = {
+            "s": 12 if len(self.features) > 500 else 28,
+            "alpha": 0.8,
+            "edgecolors": "black",
+            "linewidths": 0.3,
+            "rasterized": len(self.features) > MANY_ROWS,
+        }
+        return ax.scatter(x, y, label=plain_text(name), **options | style | scatter_kw)
+
+
+def _check_components(components, n_components):
+    try:
+        first, second = components
+    except (TypeError, ValueError):
+        first = second = None
+    if not all(isinstance(c, Integral) for c in (first, second)) or first == second:
+        raise ValueError(
+            f"EmbeddingDisplay needs components to be two different ints, got {components!r}."
+        )
+    if not all(0 <= c < n_components for c in (first, second)):
+        raise ValueError(
+            f"EmbeddingDisplay needs components below the number of extracted features, "
+            f"{n_components}, got {components!r}."
+        )
+    return int(first), int(second)
+
+
+def _name_groups(ax, outside):
+    n_groups = len(ax.get_legend_handles_labels()[0])
+    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if outside else {"loc": "best"}
+    ax.legend(fontsize="small", ncols=-(-n_groups // LEGEND_ROWS), **place)

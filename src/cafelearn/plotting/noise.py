@@ -1,0 +1,279 @@
+"""NoisePairsDisplay: do the low weights fall where noise was added?"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._estimators import (
+    check_classes,
+    check_weights_table,
+    match_clusters,
+    weights_frame,
+)
+from cafelearn.plotting._heat_map import contrast_colors, draw_heat_map, figure_size
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+WIDTH_OF_DISTRIBUTIONS = 3.2
+
+
+class NoisePairsDisplay:
+    """Weights with the noise pairs marked, and how the weights of both kinds are spread.
+
+    Most often made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    weights : DataFrame or array-like of shape (n_classes, n_features)
+        Feature weights of the cluster of each class.
+    noise_pairs : array-like of bool of shape (n_classes, n_features)
+        True for the pairs of class and feature that are noise.
+
+    Attributes
+    ----------
+    ranked_right : float
+        Of all choices of a noise pair and a pair without noise, the share in which the
+        noise pair weighs less (ties count half): the area under the ROC curve. 1 is
+        perfect, 0.5 is chance. NaN if all pairs or none are noise.
+    axes_ : ndarray of matplotlib Axes
+        The heat map and the distributions.
+    ax_ : matplotlib Axes
+        The heat map.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    im_ : matplotlib AxesImage
+        The heat map.
+    marks_ : matplotlib PathCollection
+        The crosses on the noise pairs.
+    points_ : list of matplotlib PathCollection
+        The weights of the pairs without noise and of the noise pairs.
+
+    See Also
+    --------
+    cafelearn.datasets.corrupt : Adds noise, and returns the pairs.
+
+    Examples
+    --------
+    >>> from cafelearn.plotting import NoisePairsDisplay
+    >>> weights = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
+    >>> display = NoisePairsDisplay(weights, [[False, False, True], [True, False, False]])
+    >>> display.ranked_right
+    0.8125
+    """
+
+    def __init__(self, weights: "pd.DataFrame | ArrayLike", noise_pairs: "ArrayLike"):
+        self.weights = check_weights_table("NoisePairsDisplay", weights)
+        self.noise_pairs = _check_pairs(noise_pairs)
+        if self.noise_pairs.shape != self.weights.shape:
+            raise ValueError(
+                f"NoisePairsDisplay needs noise_pairs of the shape of the weights, "
+                f"{self.weights.shape}, got {self.noise_pairs.shape}."
+            )
+        noisy = self.noise_pairs.ravel()
+        self.ranked_right = float("nan")
+        if 0 < noisy.sum() < noisy.size:
+            values = self.weights.to_numpy(dtype=np.float64).ravel()
+            self.ranked_right = float(roc_auc_score(~noisy, values))
+
+    def plot(
+        self,
+        ax: "Axes | ArrayLike | None" = None,
+        *,
+        cmap="viridis",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+    ) -> Self:
+        """Draw the heat map and the distributions.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or two of them, default=None
+            Axes to draw on: two, or one in a grid, which is divided. None makes a figure
+            whose size fits the table.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the weights.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        display : NoisePairsDisplay
+            This object.
+        """
+        width, height = figure_size(self.weights.index, self.weights.columns)
+        self.axes_ = panels(
+            "NoisePairsDisplay.plot",
+            ax,
+            2,
+            figsize=(width + WIDTH_OF_DISTRIBUTIONS, max(height, 3.2)),
+            width_ratios=(width, WIDTH_OF_DISTRIBUTIONS),
+        )
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        values = self.weights.to_numpy(dtype=np.float64)
+        self.im_, _, _ = draw_heat_map(
+            self.ax_,
+            values,
+            self.weights.index,
+            self.weights.columns,
+            own_figure=ax is None,
+            limits=(min(0.0, values.min()), values.max()),
+            # The crosses are what the cells are for here.
+            annotate=False,
+            cmap=cmap,
+            im_kw=im_kw,
+            colorbar_label="weight" if colorbar else None,
+        )
+        self._mark_pairs(values)
+        self._draw_distributions(values)
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        noise_pairs: "ArrayLike",
+        y: "ArrayLike",
+        *,
+        class_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+        cmap="viridis",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+        ax: "Axes | ArrayLike | None" = None,
+    ) -> Self:
+        """Draw the weights of an estimator that was fitted on corrupted data.
+
+        Classes and clusters are matched so that matched pairs have the most rows in
+        common. A class without a cluster, or a cluster without a class, is left out; both
+        happen only when their numbers differ.
+
+        Parameters
+        ----------
+        estimator : MinkowskiWeightedKMeans or CAFE
+            An estimator fitted on the corrupted data.
+        noise_pairs : array-like of bool of shape (n_classes, n_features)
+            The pairs, as :func:`cafelearn.datasets.corrupt` returns them: row l belongs to
+            the l-th class in sorted order.
+        y : array-like of shape (n_samples,)
+            Class of each row that the estimator was fitted on.
+        class_names : sequence of str, default=None
+            Names of the classes in sorted order; None takes the labels in `y`.
+        feature_names : sequence of str, default=None
+            Names of the features; None takes those seen in `fit`, or x0, x1, ...
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the weights.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`.
+        ax : matplotlib Axes or two of them, default=None
+            Axes to draw on: two, or one in a grid, which is divided. None makes a figure.
+
+        Returns
+        -------
+        display : NoisePairsDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from cafelearn import CAFE, RangeScaler
+        >>> from cafelearn.datasets import corrupt, load
+        >>> from cafelearn.plotting import NoisePairsDisplay
+        >>> iris = load("iris")
+        >>> X = RangeScaler().fit_transform(iris.data)
+        >>> X, pairs = corrupt(X, iris.target, 0.2, 1.0, random_state=0)
+        >>> cafe = CAFE(3, n_init=5, random_state=0).fit(X)
+        >>> display = NoisePairsDisplay.from_estimator(cafe, pairs, iris.target)
+        >>> display.ranked_right
+        1.0
+        """
+        who = f"{cls.__name__}.from_estimator"
+        table = weights_frame(who, estimator, feature_names)
+        classes, codes = check_classes(who, y, len(estimator.labels_))
+        names = classes.tolist() if class_names is None else list(class_names)
+        if len(names) != len(classes):
+            raise ValueError(
+                f"{who} needs {len(classes)} class_names, one per class, got {len(names)}."
+            )
+        noise_pairs = _check_pairs(noise_pairs)
+        if noise_pairs.shape != (len(classes), table.shape[1]):
+            raise ValueError(
+                f"{who} needs noise_pairs of shape (n_classes, n_features) = "
+                f"{(len(classes), table.shape[1])}, got {noise_pairs.shape}."
+            )
+        matched = match_clusters(codes, estimator.labels_)
+        table = table.iloc[list(matched.values())]
+        table.index = [f"{names[c]} (cluster {l})" for c, l in matched.items()]
+        display = cls(table, noise_pairs[list(matched)])
+        return display.plot(ax, cmap=cmap, colorbar=colorbar, im_kw=im_kw)
+
+    def _mark_pairs(self, values):
+        rows, columns = np.nonzero(self.noise_pairs)
+        box, dpi = self.ax_.get_window_extent(), self.ax_.figure.get_dpi()
+        cell = min(box.width / values.shape[1], box.height / values.shape[0]) / dpi * 72
+        side = float(np.clip(0.45 * cell, 2, 10))
+        self.marks_ = self.ax_.scatter(
+            columns,
+            rows,
+            s=side**2,
+            c=contrast_colors(self.im_, values[rows, columns]),
+            marker="x",
+            linewidths=max(0.8, side / 6),
+        )
+        self.ax_.set_title("crosses: noise was added", fontsize="medium")
+
+    def _draw_distributions(self, values):
+        ax = self.axes_[1]
+        groups = values[~self.noise_pairs], values[self.noise_pairs]
+        self.points_ = []
+        for position, (group, color) in enumerate(
+            zip(groups, (COLORS[0], COLORS[5]), strict=True)
+        ):
+            # Points beside each other, in an order that looks random and is not.
+            jitter = (np.arange(len(group)) * 0.618034) % 1 - 0.5
+            points = ax.scatter(
+                position + 0.5 * jitter,
+                group,
+                s=14,
+                marker="ox"[position],
+                color=color,
+                alpha=0.7,
+                linewidths=1.0,
+            )
+            self.points_.append(points)
+            if len(group):
+                ax.boxplot(
+                    group,
+                    positions=[position],
+                    widths=0.6,
+                    showfliers=False,
+                    manage_ticks=False,
+                    medianprops={"color": "black", "linewidth": 2},
+                )
+        names = [
+            f"{name}\n({len(group)})"
+            for name, group in zip(("no noise", "noise"), groups, strict=True)
+        ]
+        ax.set_xticks([0, 1], names)
+        ax.set_xlim(-0.6, 1.6)
+        ax.set_ylabel("weight")
+        if np.isfinite(self.ranked_right):
+            ax.set_title(f"ranked right: {self.ranked_right:.1%}", fontsize="medium")
+
+
+def _check_pairs(noise_pairs):
+    noise_pairs = np.asarray(noise_pairs)
+    if noise_pairs.dtype != bool:
+        raise TypeError(
+            f"NoisePairsDisplay needs noise_pairs to be boolean, got {noise_pairs.dtype}."
+        )
+    return noise_pairs

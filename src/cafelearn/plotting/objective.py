@@ -1,0 +1,241 @@
+"""ObjectiveDisplay: the way of the objective down, and the bounds of where it ends."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from cafelearn.cafe import CAFE
+from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._estimators import check_estimator
+from cafelearn.theory import objective_bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+MANY_ITERATIONS = 40
+
+
+class ObjectiveDisplay:
+    """The objective after each iteration, with the bounds of Theorem 2 at the end.
+
+    Most often made by :meth:`from_estimator`. There is one panel for each exponent:
+    objectives of different exponents are not of one unit.
+
+    Parameters
+    ----------
+    paths : mapping of float to array-like
+        For each exponent p, the objective after each iteration.
+    bounds : mapping of float to (float, float), default=None
+        For some exponents, the lower and upper bound of the last value.
+    chosen : float, default=None
+        The exponent to mark.
+    stop_reasons : mapping of float to str, default=None
+        Why the descent ended; reasons other than "converged" are shown.
+    dispersion_offset : {"mean", "fixed"} or float, default=0.0
+        The offset of the models, which decides what the values are: with a constant c they
+        are sums of ``w**p * (D + c)``, with 0 and "mean" of ``w**p * D``.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One panel for each exponent.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    lines_ : list of matplotlib Line2D
+        The paths.
+    bounds_ : list of matplotlib patch, or None where there are no bounds
+        The ranges between the bounds.
+
+    Notes
+    -----
+    Theorem 2 bounds the objective by the dispersions of the same labels and centres, here
+    those of the end; earlier values may lie above. It speaks of weights that are best for
+    the dispersions. Weights with an offset c are best for D + c, so it is applied to D + c:
+
+    - With a constant c the path contains c, and the bounds are those of D + c.
+    - With "mean" the path does not contain c. The upper bound is that of D + c less the
+      offset's own part, ``c * sum(w**p)``; the lower bound is that of D, which no weights
+      undercut.
+
+    Where a descent stopped before it converged, its weights do not belong to its last
+    dispersions, and no bounds are drawn.
+
+    Examples
+    --------
+    >>> from cafelearn.plotting import ObjectiveDisplay
+    >>> display = ObjectiveDisplay({2.0: [5.0, 3.0, 2.5]}, {2.0: (1.0, 4.0)}).plot()
+    >>> display.lines_[0].get_xdata()
+    array([1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        paths: "Mapping[float, ArrayLike]",
+        bounds: Mapping[float, tuple[float, float]] | None = None,
+        *,
+        chosen: float | None = None,
+        stop_reasons: Mapping[float, str] | None = None,
+        dispersion_offset: str | float = 0.0,
+    ):
+        if not isinstance(paths, Mapping) or not paths:
+            raise ValueError(
+                "ObjectiveDisplay needs paths as a mapping of at least one exponent to the "
+                f"values of the objective, got {paths!r}."
+            )
+        self.paths = {p: np.asarray(path, dtype=np.float64) for p, path in paths.items()}
+        self.bounds = dict(bounds or {})
+        self.stop_reasons = dict(stop_reasons or {})
+        self.chosen = chosen
+        self.dispersion_offset = dispersion_offset
+        named = {"bounds": self.bounds, "stop_reasons": self.stop_reasons}
+        named["chosen"] = () if chosen is None else (chosen,)
+        for name, given in named.items():
+            for p in given:
+                if p not in self.paths:
+                    raise ValueError(
+                        f"ObjectiveDisplay needs {name} for exponents that have a path "
+                        f"({', '.join(f'{q:g}' for q in self.paths)}), got {p!r}."
+                    )
+
+    def plot(self, ax: "Axes | ArrayLike | None" = None, *, bounds: bool = True) -> Self:
+        """Draw one panel for each exponent.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
+            makes a figure.
+        bounds : bool, default=True
+            Draw the bounds. Without them small changes of the objective are seen better.
+
+        Returns
+        -------
+        display : ObjectiveDisplay
+            This object.
+        """
+        n = len(self.paths)
+        n_columns = math.ceil(math.sqrt(n))
+        size = (1.2 + 3.6 * n_columns, 0.6 + 2.6 * math.ceil(n / n_columns))
+        self.axes_ = panels("ObjectiveDisplay.plot", ax, n, n_columns, figsize=size)
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        self.lines_, self.bounds_ = [], []
+        for panel, p in zip(self.axes_, self.paths, strict=True):
+            self._draw_panel(panel, p, self.bounds.get(p) if bounds else None)
+        for panel in self.axes_[::n_columns]:
+            panel.set_ylabel(f"objective, {self._formula()}")
+        for panel in self.axes_[-n_columns:]:
+            panel.set_xlabel("iteration")
+        bounded = [
+            panel
+            for panel, found in zip(self.axes_, self.bounds_, strict=True)
+            if found is not None
+        ]
+        if bounded:
+            bounded[0].legend(fontsize="small")
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls, estimator, *, bounds: bool = True, ax: "Axes | ArrayLike | None" = None
+    ) -> Self:
+        """Draw the objective of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MinkowskiWeightedKMeans or CAFE
+            A fitted estimator; of CAFE, the model of each exponent.
+        bounds : bool, default=True
+            Draw the bounds of Theorem 2.
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
+            makes a figure.
+
+        Returns
+        -------
+        display : ObjectiveDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from cafelearn import CAFE
+        >>> from cafelearn.datasets import load
+        >>> from cafelearn.plotting import ObjectiveDisplay
+        >>> cafe = CAFE(3, p=(1.5, 2.0), n_init=2, random_state=0).fit(load("iris").data)
+        >>> display = ObjectiveDisplay.from_estimator(cafe)
+        >>> lower, upper = display.bounds[2.0]
+        >>> bool(lower <= cafe.models_[2.0].inertia_ <= upper)
+        True
+        """
+        check_estimator(f"{cls.__name__}.from_estimator", estimator)
+        several = isinstance(estimator, CAFE)
+        models = estimator.models_ if several else {float(estimator.p): estimator}
+        limits = {p: _final_bounds(model) for p, model in models.items()}
+        display = cls(
+            {p: model.objective_path_ for p, model in models.items()},
+            {p: pair for p, pair in limits.items() if pair is not None},
+            chosen=estimator.p_ if several and len(models) > 1 else None,
+            stop_reasons={p: model.stop_reason_ for p, model in models.items()},
+            dispersion_offset=estimator.dispersion_offset,
+        )
+        return display.plot(ax, bounds=bounds)
+
+    def _draw_panel(self, ax, p, limits):
+        from matplotlib.ticker import MaxNLocator
+
+        path = self.paths[p]
+        iterations = np.arange(1, len(path) + 1)
+        few = len(path) <= MANY_ITERATIONS
+        (line,) = ax.plot(
+            iterations, path, color=COLORS[0], marker="o" if few else None, markersize=4
+        )
+        self.lines_.append(line)
+        band = None
+        if limits is not None:
+            band = ax.axhspan(
+                *limits,
+                facecolor=COLORS[1],
+                edgecolor="none",
+                alpha=0.25,
+                zorder=0,
+                label="bounds at the end",
+            )
+        self.bounds_.append(band)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        title = f"p = {p:g}" + (" (chosen)" if p == self.chosen else "")
+        reason = self.stop_reasons.get(p, "converged")
+        if reason != "converged":
+            title += f", stopped by {reason}"
+        weight = "bold" if p == self.chosen else "normal"
+        ax.set_title(title, fontsize="medium", fontweight=weight)
+
+    def _formula(self):
+        moving = isinstance(self.dispersion_offset, str) and self.dispersion_offset == "mean"
+        constant = not moving and self.dispersion_offset != 0
+        return r"$\sum w^p (D + c)$" if constant else r"$\sum w^p D$"
+
+
+def _final_bounds(model):
+    """Bounds of the last value of ``objective_path_``, or None where there are none.
+
+    See the notes of ObjectiveDisplay for the reasons.
+    """
+    if model.stop_reason_ != "converged" or model.tol > 0:
+        return None
+    D, p = model.dispersions_.astype(np.float64), float(model.p)
+    share = float((model.feature_weights_.astype(np.float64) ** p).sum())
+    if isinstance(model.dispersion_offset, str) and model.dispersion_offset == "mean":
+        offset = D.mean()
+        bounds = objective_bounds(D, p)[0], objective_bounds(D + offset, p)[1] - offset * share
+    else:
+        offset = model.dispersion_offset
+        if isinstance(offset, str):
+            # The constant of "fixed" is what the path has more than the objective.
+            offset = max(0.0, (model.objective_path_[-1] - model.inertia_) / share)
+        bounds = objective_bounds(D + offset, p)
+    return bounds if np.isfinite(bounds).all() else None

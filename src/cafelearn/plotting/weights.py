@@ -1,0 +1,212 @@
+"""WeightsDisplay: which features matter in which cluster."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from cafelearn.plotting._axes import panels
+from cafelearn.plotting._estimators import check_weights_table, weights_frame
+from cafelearn.plotting._heat_map import contrast_colors, draw_heat_map, figure_size
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+
+class WeightsDisplay:
+    """Heat map of feature weights, clusters by features.
+
+    Most often made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    weights : DataFrame or array-like of shape (n_clusters, n_features)
+        The weights. A data frame brings the names of clusters and features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the heat map.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    im_ : matplotlib AxesImage
+        The heat map.
+    text_ : ndarray of shape (n_clusters, n_features) of matplotlib Text, or None
+        The numbers in the cells.
+    colorbar_ : matplotlib Colorbar or None
+        The colour bar. A line marks 1 / n_features, the weight when all features count
+        alike.
+
+    See Also
+    --------
+    NoisePairsDisplay : The same with the cells marked that are known to be noise.
+
+    Examples
+    --------
+    >>> from cafelearn import MinkowskiWeightedKMeans
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn.plotting import WeightsDisplay
+    >>> X = load("iris").frame.drop(columns="target")
+    >>> model = MinkowskiWeightedKMeans(3, n_init=2, random_state=0).fit(X)
+    >>> display = WeightsDisplay.from_estimator(model)
+    >>> display.im_.get_array().shape
+    (3, 4)
+    """
+
+    def __init__(self, weights: "pd.DataFrame | ArrayLike"):
+        self.weights = check_weights_table("WeightsDisplay", weights)
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        max_features: int | None = None,
+        sort_features: bool = False,
+        annotate: bool | None = None,
+        cmap="viridis",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+    ) -> Self:
+        """Draw the heat map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a figure whose size fits the table.
+        max_features : int, default=None
+            Show only so many features, those of the largest spread; None shows all.
+        sort_features : bool, default=False
+            Put the features in the order of their spread: the largest weight less the
+            smallest, over clusters.
+        annotate : bool, default=None
+            Write the weights into the cells; None does so when there is room.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the weights.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`; ``{"norm": "log"}`` tells
+            small weights apart.
+
+        Returns
+        -------
+        display : WeightsDisplay
+            This object.
+        """
+        shown = self.weights.iloc[:, self._chosen_features(max_features, sort_features)]
+        size = figure_size(shown.index, shown.columns)
+        (self.ax_,) = panels("WeightsDisplay.plot", ax, figsize=size)
+        self.figure_ = self.ax_.figure
+        values = shown.to_numpy(dtype=np.float64)
+        self.im_, self.text_, self.colorbar_ = draw_heat_map(
+            self.ax_,
+            values,
+            shown.index,
+            shown.columns,
+            own_figure=ax is None,
+            limits=(min(0.0, values.min()), values.max()),
+            annotate=annotate,
+            cmap=cmap,
+            im_kw=im_kw,
+            colorbar_label="weight" if colorbar else None,
+        )
+        if colorbar:
+            self._mark_uniform_weight()
+        if shown.shape[1] < self.weights.shape[1]:
+            self.ax_.set_title(
+                f"{shown.shape[1]} of {self.weights.shape[1]} features, largest spread",
+                fontsize="medium",
+            )
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        *,
+        feature_names: Sequence[str] | None = None,
+        max_features: int | None = None,
+        sort_features: bool = False,
+        annotate: bool | None = None,
+        cmap="viridis",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MinkowskiWeightedKMeans or CAFE
+            A fitted estimator.
+        feature_names : sequence of str, default=None
+            Names of the features; None takes those seen in `fit`, or x0, x1, ...
+        max_features : int, default=None
+            Show only so many features, those of the largest spread.
+        sort_features : bool, default=False
+            Put the features in the order of their spread over clusters.
+        annotate : bool, default=None
+            Write the weights into the cells; None does so when there is room.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colours of the weights.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a figure whose size fits the table.
+
+        Returns
+        -------
+        display : WeightsDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from cafelearn import CAFE
+        >>> from cafelearn.datasets import load
+        >>> from cafelearn.plotting import WeightsDisplay
+        >>> X = load("glass").frame.drop(columns="target")
+        >>> cafe = CAFE(6, p=(1.5, 2.0), n_init=2, random_state=0).fit(X)
+        >>> display = WeightsDisplay.from_estimator(cafe, max_features=3)
+        >>> display.ax_.get_title()
+        '3 of 9 features, largest spread'
+        """
+        table = weights_frame(f"{cls.__name__}.from_estimator", estimator, feature_names)
+        return cls(table).plot(
+            ax,
+            max_features=max_features,
+            sort_features=sort_features,
+            annotate=annotate,
+            cmap=cmap,
+            colorbar=colorbar,
+            im_kw=im_kw,
+        )
+
+    def _chosen_features(self, max_features, sort_features):
+        """Positions of the features to show, in their order."""
+        n_features = self.weights.shape[1]
+        count = n_features if max_features is None else max_features
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(
+                f"WeightsDisplay needs max_features to be an int above 0 or None, "
+                f"got {max_features!r}."
+            )
+        values = self.weights.to_numpy(dtype=np.float64)
+        # With one cluster there is no spread, and the larger weights go first.
+        order = np.lexsort((-values.max(axis=0), -np.ptp(values, axis=0)))
+        chosen = order[:count]
+        return chosen if sort_features else np.sort(chosen)
+
+    def _mark_uniform_weight(self):
+        values = self.weights.to_numpy(dtype=np.float64)
+        uniform = 1 / values.shape[1]
+        low, high = self.im_.get_clim()
+        # Elsewhere than on weights that sum to 1 the line would mean nothing.
+        if np.allclose(values.sum(axis=1), 1, atol=1e-3) and low < uniform < high:
+            color = str(contrast_colors(self.im_, [uniform])[0])
+            self.colorbar_.ax.axhline(uniform, color=color, linewidth=1.5)
+            self.colorbar_.set_label(f"weight (line: 1/{values.shape[1]})")

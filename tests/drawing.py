@@ -1,0 +1,44 @@
+"""What the tests of the displays share."""
+
+from itertools import pairwise
+
+import matplotlib as mpl
+import pytest
+
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn.datasets import load
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load("iris").frame.drop(columns="target"), load("iris").target
+
+
+@pytest.fixture(scope="module")
+def model(iris):
+    return MinkowskiWeightedKMeans(3, n_init=3, random_state=0).fit(iris[0])
+
+
+@pytest.fixture(scope="module")
+def cafe(iris):
+    return CAFE(3, n_components=3, n_init=3, random_state=0).fit(iris[0])
+
+
+def names_of(texts):
+    return [text.get_text() for text in texts]
+
+
+def overlapping(texts):
+    """How many neighbours share room, on the figure as it is drawn."""
+    texts[0].figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in texts]
+    return sum(a.overlaps(b) for a, b in pairwise(boxes))

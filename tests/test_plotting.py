@@ -1,0 +1,171 @@
+"""What all displays have in common: axes, text, colours, and what is said about bad input."""
+
+# Fixtures are imported by name.
+# ruff: noqa: F401, F811
+import builtins
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+
+from cafelearn import CAFE, plotting
+from cafelearn.plotting import (
+    AgreementDisplay,
+    CriticalDifferenceDisplay,
+    EmbeddingDisplay,
+    NoisePairsDisplay,
+    ObjectiveDisplay,
+    WeightsDisplay,
+)
+from cafelearn.plotting._axes import COLORS, MARKERS, group_style, plain_text
+from drawing import cafe, close_figures, iris
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["price in $ and $ again", "$x_2$", r"\$", r"a\frac{1}", "Größe µ ≥ 3", "a_b^c%#&{}", "$"],
+)
+def test_names_are_drawn_as_they_are_written(name):
+    frame = pd.DataFrame([[0.4, 0.6]], columns=[name, "other"])
+    display = WeightsDisplay(frame).plot()
+    label = display.ax_.get_xticklabels()[0]
+    # What matplotlib makes of the text: the characters to draw, and not as mathematics.
+    assert label._preprocess_math(label.get_text()) == (name, False)
+    display.figure_.canvas.draw()
+
+
+def test_long_names_keep_both_ends():
+    names = [f"a name that goes on and on for ever, number {i}" for i in range(100)]
+    short = [plain_text(name) for name in names]
+    assert len(set(short)) == 100
+    assert max(map(len, short)) == 28
+    assert short[7].startswith("a name that")
+    assert short[7].endswith("number 7")
+    assert plain_text("two\nlines\tand a tab") == "two lines and a tab"
+
+
+def test_styles_differ_beyond_the_colours():
+    styles = {tuple(group_style(i).values()) for i in range(64)}
+    assert len(styles) == 64
+    assert {group_style(i)["marker"] for i in range(8)} == {MARKERS[0]}
+    assert group_style(8) == {"color": COLORS[0], "marker": MARKERS[1]}
+
+
+def every_display(cafe, X, y):
+    """A display of each kind, not drawn, and the number of its panels."""
+    return [
+        (WeightsDisplay(cafe.feature_weights_), 1),
+        (AgreementDisplay(cafe.agreement_, list(cafe.models_), cafe.p_), 1),
+        (ObjectiveDisplay({p: m.objective_path_ for p, m in cafe.models_.items()}), 4),
+        (EmbeddingDisplay(cafe.transform(X), cafe.labels_), 1),
+        (EmbeddingDisplay(cafe.transform(X), cafe.labels_, y), 2),
+        (NoisePairsDisplay(cafe.feature_weights_, np.eye(3, 4, dtype=bool)), 2),
+        (CriticalDifferenceDisplay({"a": 1.2, "b": 1.8}, 1.0), 1),
+    ]
+
+
+class TestAxes:
+    def test_new_figures_and_no_other_state(self, cafe, iris):
+        settings = dict(mpl.rcParams)
+        for i, (display, _) in enumerate(every_display(cafe, *iris)):
+            assert display.plot() is display
+            assert len(plt.get_fignums()) == i + 1
+            assert display.figure_ is plt.gcf()
+            display.figure_.canvas.draw()
+        assert dict(mpl.rcParams) == settings
+
+    def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(self, cafe, iris):
+        for display, n_panels in every_display(cafe, *iris):
+            figure = mpl.figure.Figure()
+            given = figure.subplots(1, n_panels, squeeze=False)
+            display.plot(given[0] if n_panels > 1 else given[0, 0])
+            assert display.figure_ is figure
+            assert display.ax_ is given[0, 0]
+            assert all(len(ax.get_children()) > 10 for ax in given[0])
+            assert plt.get_fignums() == []
+
+    def test_the_current_axes_stay_current(self, cafe, iris):
+        for display, _ in every_display(cafe, *iris):
+            figure, (_, second) = plt.subplots(1, 2)
+            plt.sca(second)
+            display.plot(second)
+            assert plt.gca() is second
+            assert len(plt.get_fignums()) == 1
+            plt.close(figure)
+
+    def test_one_place_in_a_grid_is_divided(self, cafe, iris):
+        for display, n_panels in every_display(cafe, *iris):
+            if n_panels == 1:
+                continue
+            figure, (left, right) = plt.subplots(1, 2)
+            display.plot(right)
+            assert len(display.axes_) == n_panels
+            assert not right.axison
+            figure.canvas.draw()
+            for panel in display.axes_:
+                assert panel.get_position().x0 >= left.get_position().x1
+            alone = plt.figure().add_axes([0, 0, 1, 1])
+            with pytest.raises(ValueError, match=f"needs {n_panels} axes, or one that is"):
+                display.plot(alone)
+            with pytest.raises(ValueError, match=f"needs {n_panels} axes, got 3"):
+                display.plot(plt.figure().subplots(3))
+
+    @pytest.mark.parametrize("ax", ["axes", 3, [None]])
+    def test_not_axes(self, ax, cafe, iris):
+        for display, _ in every_display(cafe, *iris):
+            name = type(display).__name__
+            with pytest.raises(TypeError, match=f"{name}.plot needs ax to be matplotlib axes"):
+                display.plot(ax)
+
+
+FROM_ESTIMATOR = {
+    WeightsDisplay: (),
+    AgreementDisplay: (),
+    ObjectiveDisplay: (),
+    EmbeddingDisplay: (np.zeros((5, 4)),),
+    NoisePairsDisplay: (np.eye(3, 4, dtype=bool), np.arange(5)),
+}
+
+
+@pytest.mark.parametrize("kind", FROM_ESTIMATOR)
+def test_estimators_that_do_not_fit(kind, iris):
+    more = FROM_ESTIMATOR[kind]
+    with pytest.raises(NotFittedError):
+        kind.from_estimator(CAFE(), *more)
+    fitted = KMeans(3, n_init=1).fit(iris[0])
+    with pytest.raises(TypeError, match=rf"{kind.__name__}.from_estimator .* got a KMeans"):
+        kind.from_estimator(fitted, *more)
+    with pytest.raises(TypeError, match="got the class CAFE"):
+        kind.from_estimator(CAFE, *more)
+
+
+def test_matplotlib_is_named_when_missing(cafe, iris, monkeypatch):
+    displays = every_display(cafe, *iris)
+    load_module = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return load_module(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for display, _ in displays:
+        message = rf"{type(display).__name__}.plot needs .* pip install 'cafelearn\[plot\]'"
+        with pytest.raises(ImportError, match=message):
+            display.plot()
+
+
+def test_matplotlib_is_loaded_only_to_draw():
+    code = "import sys, cafelearn.plotting; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_every_public_name_is_a_display():
+    assert all(hasattr(getattr(plotting, name), "plot") for name in plotting.__all__)
+    assert list(plotting.__all__) == sorted(plotting.__all__)
