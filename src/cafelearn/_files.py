@@ -1,0 +1,86 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_path(path, force: bool = False) -> Iterator[Path]:
+    """A path to write to, which takes the name `path` once all has been written.
+
+    If the body raises, nothing is left behind and a file that was there stays as it was.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    force : bool, default=False
+        Whether a file that exists may be replaced.
+
+    Yields
+    ------
+    temporary : Path
+        A new name in the same directory, with the same suffixes as `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cafelearn._files import atomic_path
+    >>> path = Path(tempfile.mkdtemp()) / "words.txt"
+    >>> with atomic_path(path) as temporary:
+    ...     _ = temporary.write_text("all or nothing")
+    ...     path.exists()
+    False
+    >>> path.read_text()
+    'all or nothing'
+    """
+    path = check_output(path, force)
+    temporary = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+    try:
+        yield temporary
+        # Somebody else may have written it in the meantime.
+        check_output(path, force)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_output(path, force: bool = False) -> Path:
+    """Raise unless a file can be written at `path`; to be asked before computing.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    force : bool, default=False
+        Whether a file that exists may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The path.
+
+    Examples
+    --------
+    >>> from cafelearn._files import check_output
+    >>> check_output("nowhere/words.txt")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: cannot write nowhere/words.txt: there is no directory nowhere.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a directory.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
+    if path.exists() and not force:
+        raise FileExistsError(
+            f"cannot write {path}: it exists already. Use --force (force=True) to replace it."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"cannot write {path}: {path.parent} is not writable.")
+    return path

@@ -1,0 +1,15 @@
+// Copy a piece of code; where the clipboard is closed to the page, select it instead.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const text = document.getElementById(button.dataset.copy);
+    let done = "Copied";
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+    } catch {
+      getSelection().selectAllChildren(text);
+      done = "Selected";
+    }
+    button.textContent = done;
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+}

@@ -1,0 +1,113 @@
+// Tips: by pointer, by focus, and read aloud. Text only, never markup.
+const tips = (() => {
+  const box = document.getElementById("tip");
+  const live = document.getElementById("live");
+
+  function show(text, x, y, aloud = false) {
+    box.textContent = text;
+    box.hidden = false;
+    const { width, height } = box.getBoundingClientRect();
+    const left = Math.min(Math.max(8, x + 14), innerWidth - width - 8);
+    const top = y + 18 + height > innerHeight ? y - height - 12 : y + 18;
+    box.style.transform = `translate(${Math.max(8, left)}px, ${Math.max(8, top)}px)`;
+    if (aloud) live.textContent = text.replaceAll("\n", ", ");
+  }
+
+  function hide() { box.hidden = true; }
+
+  // What a cell of a heat map says: where it is, its value, and what is behind it.
+  function ofCell(cell) {
+    const table = cell.closest("table");
+    const head = cell.parentElement.cells[0];
+    const row = head.dataset.extra ?? head.textContent;
+    const column = table.tHead.rows[0].cells[cell.cellIndex].textContent;
+    const lines = [`${row} · ${column}`.trim(), `${table.dataset.measure} ${cell.dataset.value}`];
+    if (cell.dataset.extra !== undefined) {
+      lines.push(table.dataset.extra
+        ? `${table.dataset.extra} ${cell.dataset.extra}` : cell.dataset.extra);
+    }
+    return lines.join("\n");
+  }
+
+  function textOf(element) {
+    return element.dataset.tip ?? ofCell(element);
+  }
+
+  function beside(element, aloud = false) {
+    const place = element.getBoundingClientRect();
+    show(textOf(element), place.left + place.width / 2, place.bottom - 8, aloud);
+  }
+
+  const TIPPED = "[data-tip], table.heat td.shade";
+
+  document.addEventListener("pointerover", (event) => {
+    const element = event.target.closest?.(TIPPED);
+    if (element) show(textOf(element), event.clientX, event.clientY);
+    else if (!event.target.closest?.(".plot")) hide();
+  });
+  document.addEventListener("pointermove", (event) => {
+    const element = event.target.closest?.(TIPPED);
+    if (element) show(textOf(element), event.clientX, event.clientY);
+  });
+  document.addEventListener("focusin", (event) => {
+    const element = event.target.closest?.(TIPPED);
+    if (!element || !element.matches(":focus-visible")) return hide();
+    beside(element, true);
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+  // A cell that takes the focus may have to be scrolled to; its tip goes with it.
+  document.addEventListener("scroll", () => {
+    const element = document.activeElement;
+    if (!box.hidden && element?.matches(TIPPED) && element.matches(":focus-visible")) beside(element);
+    else hide();
+  }, { passive: true, capture: true });
+
+  // One stop for the tab key per heat map or chart; arrow keys walk inside.
+  function walk(from, to) {
+    if (!to) return;
+    from.setAttribute("tabindex", "-1");
+    to.setAttribute("tabindex", "0");
+    to.focus({ focusVisible: true });
+  }
+
+  function stops(table) {
+    const cells = table.querySelectorAll("td.shade");
+    for (const cell of cells) cell.setAttribute("tabindex", "-1");
+    const first = [...cells].find((cell) => cell.parentElement.checkVisibility?.() ?? true);
+    first?.setAttribute("tabindex", "0");
+  }
+
+  function neighbour(cell, key) {
+    const step = { ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[key];
+    if (step) {
+      let next = cell[step];
+      while (next && (next.hidden || !next.matches(".shade"))) next = next[step];
+      return next;
+    }
+    let row = cell.parentElement;
+    do row = key === "ArrowUp" ? row.previousElementSibling : row.nextElementSibling;
+    while (row && (row.hidden || row.classList.contains("beyond")));
+    return row?.cells[cell.cellIndex];
+  }
+
+  for (const table of document.querySelectorAll("table.heat")) {
+    stops(table);
+    table.addEventListener("keydown", (event) => {
+      if (!event.key.startsWith("Arrow") || !event.target.matches("td.shade")) return;
+      event.preventDefault();
+      walk(event.target, neighbour(event.target, event.key));
+    });
+  }
+  for (const chart of document.querySelectorAll("[data-walk]")) {
+    const dots = [...chart.querySelectorAll("[data-tip]")];
+    dots.forEach((dot, i) => dot.setAttribute("tabindex", i ? "-1" : "0"));
+    chart.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+      const i = dots.indexOf(event.target);
+      if (!step || i < 0) return;
+      event.preventDefault();
+      walk(dots[i], dots[i + step]);
+    });
+  }
+  return { show, hide, stops };
+})();

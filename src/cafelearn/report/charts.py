@@ -1,0 +1,96 @@
+"""Small line and dot charts: from numbers to places in a drawing, for the template."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cafelearn.report.page import number
+
+WIDTH, HEIGHT = 250, 165
+LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 34
+MOST_DOTS = 200
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A place in the drawing and what a tip says there."""
+
+    x: float
+    y: float
+    tip: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Dots, joined by a line or not, with ticks in drawing units."""
+
+    label: str
+    x_label: str
+    y_label: str
+    dots: list
+    x_ticks: list
+    y_ticks: list
+    joined: bool
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
+    """Place points in a drawing; of very many, an even selection with both ends.
+
+    Points that are not finite are left out.
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if len(finite) > MOST_DOTS:
+        finite = finite[np.linspace(0, len(finite) - 1, MOST_DOTS).round().astype(int)]
+    x, y, tips = x[finite], y[finite], [tips[i] for i in finite]
+    low_x, high_x = _span(x)
+    low_y, high_y = _span(y)
+
+    def across(value):
+        return round(LEFT + (value - low_x) / (high_x - low_x) * (WIDTH - LEFT - RIGHT), 2)
+
+    def down(value):
+        return round(
+            HEIGHT - BOTTOM - (value - low_y) / (high_y - low_y) * (HEIGHT - TOP - BOTTOM), 2
+        )
+
+    return Chart(
+        label=label,
+        x_label=x_label,
+        y_label=y_label,
+        dots=[Dot(across(a), down(b), tip) for a, b, tip in zip(x, y, tips, strict=True)],
+        x_ticks=[(across(t), number(t, 4)) for t in ticks(low_x, high_x, 4, whole=True)],
+        y_ticks=[(down(t), number(t, 4)) for t in ticks(low_y, high_y, 4)],
+        joined=joined,
+    )
+
+
+def ticks(low, high, most, whole=False):
+    """At most `most` + 1 round numbers from `low` to `high`."""
+    step = 10.0 ** np.floor(np.log10((high - low) / most))
+    for factor in (1, 2, 5, 10):
+        if (high - low) / (step * factor) <= most:
+            step *= factor
+            break
+    if whole:
+        step = max(1.0, step)
+    first = np.ceil(low / step - 1e-9)
+    last = np.floor(high / step + 1e-9)
+    # Adding 0 turns a negative zero into a zero; the digits that rounding left are cut.
+    return [float(f"{i * step:.6g}") + 0.0 for i in np.arange(first, last + 1)]
+
+
+def _span(values):
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    room = (high - low) * 0.06
+    # All alike: any span with the value in the middle.
+    room = room or abs(high) * 0.1 or 1.0
+    return low - room, high + room

@@ -1,0 +1,57 @@
+"""The extracted features as the data of a scatter plot."""
+
+import numpy as np
+import pandas as pd
+
+from cafelearn.report.page import short
+
+MOST_POINTS = 5_000
+# How many of the extracted features can be chosen as axes.
+MOST_AXES = 8
+AT_LEAST = 20
+
+
+def embedding(facts) -> dict:
+    """Points, their names and groups, and the axes to choose from."""
+    rows = sample(facts.labels, facts.n_clusters)
+    features = facts.features[:, :MOST_AXES]
+    axes = [
+        {"name": f"extracted feature {v + 1}", "values": _digits(features[rows, v])}
+        for v in range(features.shape[1])
+    ]
+    axes.append({"name": "assignment margin", "values": _digits(facts.margin[rows])})
+    colours = [
+        {
+            "name": "cluster",
+            "groups": [f"cluster {l}" for l in range(facts.n_clusters)],
+            "codes": facts.labels[rows].tolist(),
+        }
+    ]
+    if facts.classes is not None:
+        names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]
+        codes, groups = pd.factorize(np.asarray(names, dtype=object), sort=True)
+        colours.append({"name": "class", "groups": list(groups), "codes": codes[rows].tolist()})
+    return {
+        "ids": [short(facts.row_ids[i], 80) for i in rows],
+        "axes": axes,
+        "colours": colours,
+    }
+
+
+def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
+    """Rows to draw: all, or about `most` by lot, each cluster by its size but some of each."""
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    rng = np.random.default_rng(seed)
+    least = max(1, min(AT_LEAST, most // (5 * n_clusters)))
+    drawn = []
+    for l in range(n_clusters):
+        members = np.flatnonzero(labels == l)
+        wanted = max(least, round(most * len(members) / len(labels)))
+        drawn.append(rng.choice(members, min(wanted, len(members)), replace=False))
+    return np.sort(np.concatenate(drawn))
+
+
+def _digits(values):
+    """Five digits are more than a screen can show; what is not finite is left out."""
+    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in values.tolist()]

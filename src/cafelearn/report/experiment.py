@@ -1,0 +1,165 @@
+"""write_experiment_report: the runs of an experiment as one HTML file."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from cafelearn.experiments.compare import compare, summary
+from cafelearn.experiments.published import CONFIGURATION, check_results
+from cafelearn.experiments.tables import label
+from cafelearn.plotting import CriticalDifferenceDisplay
+from cafelearn.report import runs
+from cafelearn.report.page import check_ready, count, encoded, image, write_page
+
+
+def write_experiment_report(
+    results: pd.DataFrame,
+    path: str | Path,
+    *,
+    figures: Mapping[str, str | Path] | None = None,
+    title: str | None = None,
+    force: bool = False,
+) -> Path:
+    """Write a report on the runs of an experiment: one HTML file, complete in itself.
+
+    It shows the tables of the paper from these runs, how far they are from the published
+    ones, who wins, the tests and ranks of the methods, where the gain of CAFE comes from, and
+    the time that each method took.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
+        `method`, `status` and `ari`; `nmi` and `seconds` may be absent.
+    path : str or Path
+        Where to write.
+    figures : dict of str to path, default=None
+        Captions and the PNG or SVG files to show under them.
+    title : str, default=None
+        Title of the page.
+    force : bool, default=False
+        Whether to replace an existing file.
+
+    Returns
+    -------
+    path : Path
+        Where the report is.
+
+    See Also
+    --------
+    write_fit_report : A report on a single fit.
+    cafelearn.experiments.compare.compare : The numbers behind it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from cafelearn.experiments.published import published
+    >>> from cafelearn.report import write_experiment_report
+    >>> runs = published().query("dataset == 'iris'").rename(columns={"mean_ari": "ari"})
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_experiment_report(
+    ...         runs.assign(version=0, status="done"), Path(folder, "iris.html"), title="Iris")
+    ...     "<title>Iris</title>" in path.read_text(encoding="utf-8")
+    True
+    """
+    check_ready("write_experiment_report", path, force)
+    results = check_results(results, "write_experiment_report")
+    comparison = compare(results)
+    content = {
+        "key_numbers": _key_numbers(results, comparison),
+        "points": _points(summary(comparison)),
+        "comparison": comparison,
+        "result_tables": runs.result_tables(comparison),
+        "cells_table": runs.cells_table(comparison),
+        "z_table": runs.z_table(comparison),
+        "agreement_table": runs.agreement_table(comparison),
+        "wins_table": runs.wins_table(comparison),
+        "tests_table": runs.tests_table(comparison),
+        "ranks_table": runs.ranks_table(comparison),
+        "diagram": _diagram(comparison.ranking),
+        "diagram_text": _diagram_text(comparison.ranking),
+        "improvement_table": runs.improvement_table(comparison),
+        "time_table": runs.time_table(results),
+        "figures": [(caption, image(file)) for caption, file in (figures or {}).items()],
+    }
+    return write_page(
+        "experiment.html.jinja",
+        content,
+        path,
+        title="Experiment report" if title is None else title,
+        force=force,
+        caller="write_experiment_report",
+    )
+
+
+def _key_numbers(results, comparison):
+    done = int(results["ari"].notna().sum())
+    found = [
+        (count(done), "runs done"),
+        (count(len(results) - done), "runs failed"),
+        (count(results["dataset"].nunique()), "data sets"),
+        (count(len(results[CONFIGURATION].drop_duplicates())), "configurations"),
+        (count(results["method"].nunique()), "methods"),
+    ]
+    if len(comparison.configurations):
+        won = comparison.configurations["won"]
+        found.append((f"{int(won.sum())} of {len(won)}", "won by CAFE"))
+    whole = comparison.agreement.iloc[0]
+    if whole["cells"]:
+        found.append(
+            (f"{whole['within_2']:.0%}", "of cells within 2 standard errors of the paper")
+        )
+    return found
+
+
+def _points(text):
+    """The lines of a summary as points and what belongs to them; wrapped lines are joined."""
+    points = []
+    for line in text.splitlines():
+        depth = len(line) - len(line.lstrip())
+        if depth >= 4 and points:
+            # The end of what came last, be it a point or one of its lines.
+            target = points[-1][1] or points[-1]
+            index = -1 if points[-1][1] else 0
+            target[index] = f"{target[index]} {line.strip()}"
+        elif depth and points:
+            points[-1][1].append(line.strip())
+        else:
+            points.append([line.strip(), []])
+    return points
+
+
+def _diagram(ranking):
+    """The critical difference diagram as an image, or None where nothing is ranked."""
+    if ranking is None or len(ranking.ranks) < 2:
+        return None
+    from matplotlib import pyplot as plt
+    from matplotlib import rc_context
+
+    display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
+    drawn, figure = io.BytesIO(), None
+    try:
+        # The date and random names would make every report differ from the last.
+        with rc_context({"svg.hashsalt": "cafelearn"}):
+            figure = display.plot().figure_
+            options = {"transparent": True, "bbox_inches": "tight", "metadata": {"Date": None}}
+            figure.savefig(drawn, format="svg", **options)
+    finally:
+        if figure is not None:
+            plt.close(figure)
+    return encoded(drawn.getvalue(), "image/svg+xml")
+
+
+def _diagram_text(ranking):
+    """What the diagram shows, for those who do not see it."""
+    if ranking is None:
+        return ""
+    ranks = ", ".join(f"{label(name)} {rank:.2f}" for name, rank in ranking.ranks.items())
+    groups = "; ".join(", ".join(map(label, group)) for group in ranking.groups) or "none"
+    return (
+        f"Critical difference diagram. Average ranks: {ranks}. Critical difference "
+        f"{ranking.difference:.2f}. Not told apart: {groups}."
+    )

@@ -1,0 +1,101 @@
+"""write_fit_report: a fitted CAFE and its data as one HTML file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cafelearn.cafe import CAFE
+from cafelearn.report import sections, words
+from cafelearn.report.embedding import embedding
+from cafelearn.report.facts import Facts
+from cafelearn.report.page import check_ready, write_page
+
+
+def write_fit_report(
+    cafe: CAFE,
+    X,
+    path: str | Path,
+    *,
+    row_ids: Sequence | None = None,
+    y: Sequence | None = None,
+    title: str | None = None,
+    source: str | None = None,
+    command: str | None = None,
+    force: bool = False,
+) -> Path:
+    """Write a report on a fit: one HTML file that opens by a double click.
+
+    It says what was done and shows the data, the agreement between the exponents, the
+    clusters and their feature weights, the extracted features, the starts, the claims of the
+    theory checked on this fit, and the rows whose cluster is doubtful. The file loads
+    nothing from elsewhere. It holds names, statistics and the extracted features of up to
+    about 5,000 rows, not the data themselves.
+
+    Parameters
+    ----------
+    cafe : CAFE
+        A fitted estimator.
+    X : array-like of shape (n_samples, n_features)
+        The data it was fitted on.
+    path : str or Path
+        Where to write.
+    row_ids : sequence of length n_samples, default=None
+        What to call the rows; ``None`` means the index of a data frame, else their numbers.
+    y : sequence of length n_samples, default=None
+        Known classes to compare the clusters with.
+    title : str, default=None
+        Title of the page.
+    source : str, default=None
+        Where the data come from, shown under the title.
+    command : str, default=None
+        The command that made the fit, shown with the code.
+    force : bool, default=False
+        Whether to replace an existing file.
+
+    Returns
+    -------
+    path : Path
+        Where the report is.
+
+    See Also
+    --------
+    write_experiment_report : A report on many runs.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_wine
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.report import write_fit_report
+    >>> wine = load_wine(as_frame=True)
+    >>> cafe = CAFE(n_clusters=3, n_init=3, random_state=0).fit(wine.data)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "wine.html")
+    ...     report = write_fit_report(cafe, wine.data, path, y=wine.target, title="Wine")
+    ...     "<title>Wine</title>" in report.read_text(encoding="utf-8")
+    True
+    """
+    check_ready("write_fit_report", path, force)
+    facts = Facts(cafe, X, row_ids, y)
+    content = {
+        "source": source,
+        "command": command,
+        "summary": words.summary(facts),
+        "key_numbers": words.key_numbers(facts),
+        "clusters": words.cluster_cards(facts),
+        "snippet": words.snippet(facts),
+        "facts": facts,
+        "data_table": sections.data_table(facts),
+        "agreement_table": sections.agreement_table(facts),
+        "weights_table": sections.weights_table(facts),
+        "embedding": embedding(facts),
+        "restarts_table": sections.restarts_table(facts),
+        "restart_charts": sections.restart_charts(facts),
+        "certificate": sections.certificate_section(facts),
+        "doubtful_table": sections.doubtful_table(facts),
+        "classes": sections.classes_section(facts),
+    }
+    title = "CAFE report" if title is None else title
+    return write_page(
+        "fit.html.jinja", content, path, title=title, force=force, caller="write_fit_report"
+    )

@@ -1,0 +1,338 @@
+"""The tables and charts of a fit report, one function per section."""
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from cafelearn.report.charts import chart
+from cafelearn.report.page import count, number, short
+from cafelearn.report.tables import (
+    Cell,
+    Column,
+    Table,
+    count_cell,
+    heat_cell,
+    kept_features,
+    number_cell,
+    text_cell,
+)
+from cafelearn.theory import certificate
+
+# Beyond, the summary lists the first features only; nobody reads so many.
+MOST_FEATURES = 5_000
+MOST_CLASSES = 40
+DOUBTFUL_ROWS = 100
+# The certificate compares all pairs of features in each cluster.
+MOST_PAIRS = 10_000_000
+# Starts this close to the best, relatively, are said to have reached it.
+SAME_OBJECTIVE = 1e-6
+
+
+def data_table(facts) -> Table:
+    """Smallest, mean and largest value of each feature, and its share of zeros."""
+    X = facts.X[:, :MOST_FEATURES]
+    low, high, mean = X.min(axis=0), X.max(axis=0), X.mean(axis=0, dtype=np.float64)
+    # A mean that is nothing but rounding is zero.
+    mean[np.abs(mean) < 1e-12 * (np.abs(low) + np.abs(high))] = 0.0
+    columns = [
+        low,
+        mean,
+        high,
+        X.std(axis=0, dtype=np.float64),
+        (X == 0).mean(axis=0),
+    ]
+    rows = [
+        [
+            text_cell(name),
+            *(number_cell(float(column[v]), 4) for column in columns[:4]),
+            Cell(f"{columns[4][v]:.0%}", float(columns[4][v])),
+        ]
+        for v, name in enumerate(facts.feature_names[:MOST_FEATURES])
+    ]
+    return Table(
+        "data-table",
+        "Features, in their own units",
+        [
+            Column("feature", numeric=False),
+            *(Column(name) for name in ("min", "mean", "max", "std", "zeros")),
+        ],
+        rows,
+        shown=12,
+        search="Find a feature",
+    )
+
+
+def agreement_table(facts) -> Table:
+    """Adjusted Rand index between the clusterings of each pair of exponents."""
+    exponents, agreement = list(facts.cafe.models_), facts.cafe.agreement_
+    chosen = exponents.index(facts.cafe.p_)
+    rows = []
+    for i, p in enumerate(exponents):
+        cells = [
+            heat_cell(value, value, f"{value:.2f}", mark="chosen" if chosen in (i, j) else None)
+            for j, value in enumerate(agreement[i])
+        ]
+        total = agreement[i].sum() - 1
+        rows.append(
+            [
+                text_cell(_exponent(p, i == chosen), mark="chosen" if i == chosen else None),
+                *cells,
+                number_cell(float(total)),
+            ]
+        )
+    names = [Column(_exponent(p, False)) for p in exponents]
+    return Table(
+        "agreement-table",
+        "Adjusted Rand index between the clusterings of two exponents",
+        [Column("exponent", numeric=False), *names, Column("sum over others")],
+        rows,
+        measure="adjusted Rand index",
+    )
+
+
+def _exponent(p, chosen):
+    return f"p = {p:g}{' (chosen)' if chosen else ''}"
+
+
+def weights_table(facts) -> Table:
+    """Weight of each feature in each cluster, heaviest features first."""
+    weights, dispersions = facts.weights, facts.model.dispersions_
+    kept = kept_features(weights)
+    top = float(weights.max()) or 1.0
+    # Two digits of the weight that each feature would have if all counted alike.
+    decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
+    rows = [
+        [
+            text_cell(facts.feature_names[v]),
+            *(
+                heat_cell(
+                    float(weights[l, v]),
+                    float(weights[l, v]) / top,
+                    _weight(float(weights[l, v]), decimals),
+                    extra=number(float(dispersions[l, v])),
+                )
+                for l in range(facts.n_clusters)
+            ),
+        ]
+        for v in kept
+    ]
+    return Table(
+        "weights-table",
+        "Weight of each feature in each cluster, the heaviest features first",
+        [
+            Column("feature", numeric=False),
+            *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
+        ],
+        rows,
+        shown=20,
+        search="Find a feature",
+        measure="weight",
+        extra="dispersion",
+    )
+
+
+def _weight(weight, decimals):
+    smallest = 10.0**-decimals
+    return f"{weight:.{decimals}f}" if weight >= smallest else f"<{smallest:.{decimals}f}"
+
+
+def restarts_table(facts) -> Table:
+    """One row per exponent: how its starts ended."""
+    rows = []
+    for p, model in facts.cafe.models_.items():
+        objectives = model.init_objectives_
+        above = _above_best(objectives)
+        mark = "chosen" if p == facts.cafe.p_ else None
+        rows.append(
+            [
+                text_cell(_exponent(p, p == facts.cafe.p_), mark=mark),
+                number_cell(model.inertia_, 5),
+                count_cell(len(objectives)),
+                count_cell((above <= SAME_OBJECTIVE).sum()),
+                Cell(f"{np.median(above):.2%}", float(np.median(above))),
+                count_cell(model.n_iter_),
+                text_cell(model.stop_reason_, "good" if _converged(model) else "warn"),
+            ]
+        )
+    names = ("objective", "starts", "reached the best", "median above the best", "iterations")
+    return Table(
+        "restarts-table",
+        "The starts of each exponent; objectives of different exponents do not compare",
+        [
+            Column("exponent", numeric=False),
+            *(Column(name) for name in names),
+            Column("stopped because", numeric=False),
+        ],
+        rows,
+    )
+
+
+def _converged(model):
+    return model.stop_reason_ == "converged"
+
+
+def _above_best(objectives):
+    """How far each objective is above the lowest, relatively."""
+    best = objectives.min()
+    if not 0 < best < np.inf:
+        return np.where(objectives == best, 0.0, np.inf)
+    return objectives / best - 1
+
+
+def restart_charts(facts) -> list[dict]:
+    """Two charts per exponent: the path of the objective, and where the starts ended."""
+    made = []
+    for p, model in facts.cafe.models_.items():
+        path = model.objective_path_
+        ends = np.sort(model.init_objectives_)
+        above = 100 * _above_best(ends)
+        n = len(ends)
+        made.append(
+            {
+                "p": p,
+                "chosen": p == facts.cafe.p_,
+                "path": chart(
+                    np.arange(1, len(path) + 1),
+                    path,
+                    [f"iteration {i}\nobjective {number(v, 5)}" for i, v in enumerate(path, 1)],
+                    label=f"Objective of the best start at p = {p:g}, by iteration",
+                    x_label="iteration",
+                    y_label="objective",
+                    joined=True,
+                ),
+                "ends": chart(
+                    np.arange(1, n + 1),
+                    above,
+                    [
+                        f"rank {i} of {n} starts\nobjective {number(v, 5)}\n"
+                        f"{a:.2f}% above the best"
+                        for i, (v, a) in enumerate(zip(ends, above, strict=True), 1)
+                    ],
+                    label=f"Final objective of each start at p = {p:g}, from best to worst",
+                    x_label="starts, from best to worst",
+                    y_label="% above best",
+                    joined=False,
+                ),
+            }
+        )
+    return made
+
+
+def certificate_section(facts) -> dict:
+    """The claims of the paper on the chosen model, or why they are not checked here."""
+    pairs = facts.n_clusters * facts.X.shape[1] ** 2
+    if pairs > MOST_PAIRS:
+        return {
+            "table": None,
+            "remark": "The claims compare all pairs of features in each cluster, which for "
+            f"{count(facts.X.shape[1])} features would be {count(pairs)} pairs. Call "
+            "cafelearn.theory.certificate on the model if you want them checked.",
+        }
+    table = certificate(facts.model, facts.scaled)
+    marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
+    rows = [
+        [
+            text_cell(claim),
+            text_cell(row.verdict, marks[row.verdict]),
+            number_cell(row.measured),
+            number_cell(row.bound),
+            number_cell(row.slack),
+            text_cell(row.note, "note"),
+        ]
+        for claim, row in table.iterrows()
+    ]
+    names = ("measured", "bound", "margin")
+    return {
+        "counts": {verdict: int((table["verdict"] == verdict).sum()) for verdict in marks},
+        "remark": None,
+        "table": Table(
+            "certificate-table",
+            f"Claims of the theory on the model at p = {facts.cafe.p_:g}",
+            [
+                Column("claim", numeric=False),
+                Column("verdict", numeric=False, choose=True),
+                *(Column(name) for name in names),
+                Column("note", numeric=False),
+            ],
+            rows,
+            shown=40,
+        ),
+    }
+
+
+def doubtful_table(facts) -> Table:
+    """The rows with the smallest assignment margins."""
+    order = np.argsort(facts.margin, kind="stable")[:DOUBTFUL_ROWS]
+    two = facts.nearest_two
+    rows = []
+    for i in order:
+        own = int(facts.labels[i])
+        second = int(two[i, 1] if two[i, 0] == own else two[i, 0])
+        rows.append(
+            [
+                text_cell(facts.row_ids[i]),
+                Cell(f"cluster {own}", own),
+                Cell(f"cluster {second}", second),
+                number_cell(float(facts.margin[i])),
+                *([text_cell(facts.classes[i])] if facts.classes is not None else []),
+            ]
+        )
+    columns = [
+        Column("row", numeric=False),
+        Column("cluster", numeric=False, choose=True),
+        Column("second cluster", numeric=False, choose=True),
+        Column("margin"),
+    ]
+    if facts.classes is not None:
+        columns.append(Column("class", numeric=False))
+    return Table(
+        "doubtful-table",
+        "Rows with the smallest assignment margins",
+        columns,
+        rows,
+        shown=15,
+        search="Find a row",
+    )
+
+
+def classes_section(facts) -> dict | None:
+    """Agreement with the given classes, or None if there are none."""
+    if facts.classes is None:
+        return None
+    names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]
+    codes, distinct = pd.factorize(np.asarray(names, dtype=object), sort=True)
+    counts = np.zeros((len(distinct), facts.n_clusters), dtype=int)
+    np.add.at(counts, (codes, facts.labels), 1)
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_CLASSES]
+    rows = [
+        [
+            text_cell(distinct[c]),
+            *(
+                heat_cell(
+                    int(n), n / counts[c].sum(), count(n), extra=f"{n / counts[c].sum():.0%}"
+                )
+                for n in counts[c]
+            ),
+            count_cell(counts[c].sum()),
+        ]
+        for c in sorted(order)
+    ]
+    return {
+        "ari": float(adjusted_rand_score(codes, facts.labels)),
+        "nmi": float(normalized_mutual_info_score(codes, facts.labels)),
+        "n_classes": len(distinct),
+        "n_left_out": len(distinct) - len(order),
+        "table": Table(
+            "classes-table",
+            "Rows of each class in each cluster",
+            [
+                Column("class", numeric=False),
+                *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
+                Column("rows"),
+            ],
+            rows,
+            shown=MOST_CLASSES,
+            measure="rows",
+            extra="share of the class",
+        ),
+    }

@@ -1,0 +1,114 @@
+"""Tables of a report: what the template needs to draw one, plain or as a heat map."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn.report.page import count, number, short
+
+# Beyond, a heat map makes the file large and the page slow.
+MOST_CELLS = 40_000
+FEWEST_FEATURES = 50
+
+
+class Cell(NamedTuple):
+    """One cell: its text, what it is sorted by, its shade in percent, and what a tip adds."""
+
+    text: str
+    value: float | str | None = None
+    heat: int | None = None
+    extra: str | None = None
+    mark: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    A column to `choose` from gets a list of its values above the table; one that is
+    `hideable` a box to tick.
+    """
+
+    name: str
+    numeric: bool = True
+    choose: bool = False
+    hideable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption; the first cell of each row is its name.
+
+    `measure` makes it a heat map, whose tips say the measure's name, the value and, if
+    `extra` is given, that name and the cell's `extra`.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    shown: int = 25
+    search: str | None = None
+    measure: str | None = None
+    extra: str | None = None
+    diverging: bool = False
+
+    @property
+    def limit(self):
+        """Rows to show at first; a button that adds a few would be a nuisance."""
+        return len(self.rows) if len(self.rows) <= 1.3 * self.shown else self.shown
+
+    def choices(self, index):
+        """The distinct texts of a column, in the order of their first appearance."""
+        return list(dict.fromkeys(row[index].text for row in self.rows))
+
+    @property
+    def boxes(self):
+        """Columns that can be hidden."""
+        return [(i, column) for i, column in enumerate(self.columns) if column.hideable]
+
+    @property
+    def selects(self):
+        """Columns to choose from that have more than one value."""
+        found = [(i, column) for i, column in enumerate(self.columns) if column.choose]
+        return [(i, column) for i, column in found if len(self.choices(i)) > 1]
+
+
+def text_cell(value, mark=None) -> Cell:
+    """A cell of text."""
+    return Cell(short(value), mark=mark)
+
+
+def number_cell(value, digits=3, mark=None) -> Cell:
+    """A cell of a number, sorted by all its digits."""
+    if value is None or np.isnan(value):
+        return Cell("", mark=mark)
+    return Cell(number(value, digits), _sort_key(value), mark=mark)
+
+
+def count_cell(value, mark=None) -> Cell:
+    """A cell of a whole number."""
+    return Cell(count(value), int(value), mark=mark)
+
+
+def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
+    """A cell of a heat map; `share` from 0 to 1 is its shade, from -1 if it diverges."""
+    if value is None or np.isnan(value):
+        return Cell("", mark=mark)
+    shade = round(100 * float(np.clip(share, -1, 1)))
+    text = number(value) if text is None else text
+    return Cell(text, _sort_key(value), shade, extra, mark)
+
+
+def _sort_key(value):
+    """Six digits are enough for an order, and keep the file small."""
+    return f"{value:.6g}"
+
+
+def kept_features(weights):
+    """Which features of a (clusters, features) table to show: the heaviest, if too many."""
+    most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
+    order = np.argsort(-weights.max(axis=0), kind="stable")
+    return order[:most]

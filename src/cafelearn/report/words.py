@@ -1,0 +1,154 @@
+"""What a fit report says in words: the summary, the key numbers, the code to use it."""
+
+import inspect
+
+import numpy as np
+
+from cafelearn.cafe import CAFE
+from cafelearn.report.page import count, join, number, short
+
+EXTRACTORS = {
+    "pca": "principal component analysis",
+    "nmf": "non-negative matrix factorisation",
+    "ica": "reconstruction ICA",
+    "fastica": "FastICA",
+    "autoencoder": "an autoencoder",
+    "umap": "UMAP",
+}
+RESCALINGS = {
+    "origin": "Each row was multiplied by the feature weights of its cluster",
+    "centroid": "Each row was shrunk towards the centre of its cluster, most along the "
+    "features with little weight",
+}
+SCALINGS = {
+    "range": "centred and divided by its range",
+    "standard": "brought to mean 0 and variance 1",
+    None: "left in its own units",
+}
+# Settings that do not change the result.
+SILENT = ("n_jobs", "verbose")
+
+
+def summary(facts) -> str:
+    """What was done, in one paragraph."""
+    cafe, k = facts.cafe, facts.n_clusters
+    sentences = [
+        f"CAFE looked for {_plural(k, 'cluster')} in {_plural(facts.n_rows, 'row')} of "
+        f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(cafe)}.",
+        _starts(facts),
+        _rescaling(facts),
+    ]
+    low, middle = np.quantile(facts.margin, [0.05, 0.5])
+    if k > 1:
+        sentences.append(
+            f"Half of the rows have an assignment margin above {number(middle, 2)}, and one "
+            f"in twenty has one below {number(low, 2)} (1 is at a centre, 0 half way between "
+            "two)."
+        )
+    return " ".join(sentences)
+
+
+def key_numbers(facts) -> list[tuple[str, str]]:
+    """The numbers at the top of the page."""
+    found = [
+        (count(facts.n_rows), "rows"),
+        (count(facts.X.shape[1]), "features"),
+        (count(facts.n_clusters), "clusters"),
+        (f"p = {facts.cafe.p_:g}", "exponent chosen"),
+        (count(facts.features.shape[1]), "extracted features"),
+    ]
+    if facts.mean_agreement is not None:
+        found.append((f"{facts.mean_agreement:.2f}", "mean agreement of p"))
+    return found
+
+
+def cluster_cards(facts) -> list[dict]:
+    """Each cluster: size, margin, and the features that count in it most and least."""
+    equal = 1 / facts.X.shape[1]
+    cards = []
+    for l, weights in enumerate(facts.weights):
+        order = np.argsort(-weights, kind="stable")
+        members = facts.labels == l
+        cards.append(
+            {
+                "index": l,
+                "rows": int(facts.sizes[l]),
+                "share": _percent(facts.sizes[l] / facts.n_rows),
+                "margin": float(np.median(facts.margin[members])) if members.any() else None,
+                "top": [
+                    {
+                        "name": short(facts.feature_names[v], 60),
+                        "weight": float(weights[v]),
+                        "bar": round(100 * float(weights[v] / weights[order[0]])),
+                        "times": f"{weights[v] / equal:.1f}",
+                    }
+                    for v in order[:4]
+                ],
+            }
+        )
+    return cards
+
+
+def snippet(facts) -> str:
+    """Code that makes the same fit and uses it on new rows."""
+    cafe = facts.cafe
+    arguments = "".join(
+        f"    {name}={' '.join(repr(getattr(cafe, name)).split())},\n"
+        for name, parameter in inspect.signature(CAFE).parameters.items()
+        if name == "n_clusters"
+        or (name not in SILENT and repr(getattr(cafe, name)) != repr(parameter.default))
+    )
+    seeded = "" if cafe.random_state is not None else "  # unseeded: another run may differ"
+    return (
+        f"from cafelearn import CAFE\n\ncafe = CAFE(\n{arguments}){seeded}\n"
+        "features = cafe.fit_transform(X)        # the rows of this report\n\n"
+        "labels = cafe.predict(X_new)            # new rows, with the same columns\n"
+        "new_features = cafe.transform(X_new)\n"
+        "margin = cafe.assignment_margin(X_new)  # near 0: doubtful\n"
+        "weights = cafe.weights_frame()          # clusters by features\n"
+    )
+
+
+def _scaling(cafe):
+    if cafe.scaling is None or isinstance(cafe.scaling, str):
+        return SCALINGS[cafe.scaling]
+    return f"scaled by {type(cafe.scaling).__name__}"
+
+
+def _starts(facts):
+    cafe, exponents = facts.cafe, list(facts.cafe.models_)
+    starts = sum(len(model.init_objectives_) for model in cafe.models_.values())
+    each = len(facts.model.init_objectives_)
+    times = "once" if starts == 1 else f"{count(starts)} times"
+    clustered = f"The rows were clustered {times} by Minkowski weighted k-means"
+    if len(exponents) == 1:
+        kept = "" if starts == 1 else ", and the start with the lowest objective was kept"
+        return f"{clustered} at p = {cafe.p_:g}{kept}."
+    return (
+        f"{clustered}, {_plural(each, 'start')} for each exponent p = "
+        f"{join(f'{p:g}' for p in exponents)}, and the best start of each was kept. The "
+        f"clustering at p = {cafe.p_:g} was chosen: it agrees most with the others, with an "
+        f"adjusted Rand index of {facts.mean_agreement:.2f} on average."
+    )
+
+
+def _rescaling(facts):
+    cafe = facts.cafe
+    own = f"Rescaling {cafe.rescaling!r} was applied to each row"
+    extractor = (
+        EXTRACTORS.get(cafe.extractor, cafe.extractor)
+        if isinstance(cafe.extractor, str)
+        else type(cafe.extractor).__name__
+    )
+    return (
+        f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} made "
+        f"{_plural(facts.features.shape[1], 'feature')} of the result."
+    )
+
+
+def _percent(share):
+    return f"{share:.0%}" if share >= 0.01 or share == 0 else "<1%"
+
+
+def _plural(n, word):
+    return f"{count(n)} {word}{'' if n == 1 else 's'}"

@@ -1,0 +1,580 @@
+"""Reports as files: what they say, what they escape, and what they refuse."""
+
+import builtins
+import hashlib
+import json
+import re
+import time
+from base64 import b64decode, b64encode
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+
+from cafelearn import CAFE
+from cafelearn.experiments.compare import compare
+from cafelearn.experiments.published import published
+from cafelearn.report import write_experiment_report, write_fit_report
+from cafelearn.report.charts import chart, ticks
+from cafelearn.report.embedding import sample
+from cafelearn.report.experiment import _points
+from cafelearn.report.page import join, number, short
+from cafelearn.theory import certificate
+from conftest import make_blobs
+
+ATTACK = "</script><img src=x onerror=alert(1)>\"'&{{ 7 * 7 }}\u2028"
+
+
+class Document(HTMLParser):
+    """Tables, text and tags of a page, as a browser would read them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.tags, self.words, self.json = {}, [], [], {}
+        self._block = self._row = self._script = None
+        self.feed(text)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.tags.append((tag, attributes))
+        if attributes.get("class") == "table-block":
+            self._block = self.tables.setdefault(attributes["id"], [])
+        if tag == "tr":
+            self._row = []
+            self._block.append(self._row)
+        if tag in ("td", "th"):
+            self._row.append({"text": "", **attributes})
+        if tag in ("script", "style"):
+            self._script = attributes.get("id", tag)
+
+    def handle_endtag(self, tag):
+        if tag == "tr":
+            self._row = None
+        if tag in ("script", "style"):
+            self._script = None
+
+    def handle_data(self, data):
+        if self._script is not None:
+            self.json[self._script] = data
+        elif self._row:
+            self._row[-1]["text"] += data.strip()
+        else:
+            self.words.append(data)
+
+    def frame(self, name):
+        head, *rows = [[cell["text"] for cell in row] for row in self.tables[name]]
+        return pd.DataFrame(rows, columns=head)
+
+
+def read(path):
+    return Document(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_blobs(150, 6, 3, n_noise=2, seed=1)
+    frame = pd.DataFrame(
+        X, columns=[f"gene {v}" for v in range(6)], index=[f"r{i}" for i in range(150)]
+    )
+    frame.iloc[:30, 5] = 0.0
+    return CAFE(3, n_components=3, n_init=4, random_state=0).fit(frame), frame, y
+
+
+@pytest.fixture(scope="module")
+def report(fitted, tmp_path_factory):
+    cafe, X, y = fitted
+    path = tmp_path_factory.mktemp("report") / "fit.html"
+    classes = [f"kind {label}" for label in y]
+    made = write_fit_report(
+        cafe,
+        X,
+        path,
+        y=classes,
+        title="Blobs",
+        source="blobs.csv",
+        command="cafe fit blobs.csv",
+    )
+    assert made == path
+    return read(path)
+
+
+class TestFitReport:
+    def test_says_what_was_done(self, report, fitted):
+        cafe, _, _ = fitted
+        assert "CAFE looked for 3 clusters in 150 rows of 6 features." in report.text
+        assert "clustered 16 times by Minkowski weighted k-means, 4 starts" in report.text
+        assert "p = 1.1, 1.5, 2 and 3" in report.text
+        assert f"The clustering at p = {cafe.p_:g} was chosen" in report.text
+        assert "principal component analysis made 3 features" in report.text
+        assert "Data: blobs.csv" in report.text
+        assert "cafe fit blobs.csv" in report.text
+
+    def test_data(self, report, fitted):
+        _, X, _ = fitted
+        table = report.frame("data-table").set_index("feature")
+        assert list(table.index) == list(X.columns)
+        for name, values in (("min", X.min()), ("mean", X.mean()), ("max", X.max())):
+            np.testing.assert_allclose(table[name].astype(float), values, rtol=1e-3)
+        assert table["zeros"].tolist() == ["0%"] * 5 + ["20%"]
+
+    def test_agreement_and_the_chosen_exponent(self, report, fitted):
+        cafe, _, _ = fitted
+        table = report.frame("agreement-table")
+        np.testing.assert_allclose(
+            table.iloc[:, 1:5].astype(float), cafe.agreement_, atol=0.00501
+        )
+        chosen = [name for name in table["exponent"] if "chosen" in name]
+        assert chosen == [f"p = {cafe.p_:g} (chosen)"]
+
+    def test_weights_and_dispersions(self, report, fitted):
+        cafe, X, _ = fitted
+        rows = report.tables["weights-table"][1:]
+        heaviest = cafe.feature_weights_.max(axis=0)
+        assert [row[0]["text"] for row in rows] == list(X.columns[np.argsort(-heaviest)])
+        model = cafe.models_[cafe.p_]
+        for row in rows:
+            v = list(X.columns).index(row[0]["text"])
+            shown = [float(cell["data-value"]) for cell in row[1:]]
+            np.testing.assert_allclose(shown, cafe.feature_weights_[:, v], rtol=1e-5)
+            behind = [float(cell["data-extra"]) for cell in row[1:]]
+            np.testing.assert_allclose(behind, model.dispersions_[:, v], rtol=1e-2)
+
+    def test_embedding(self, report, fitted):
+        cafe, X, y = fitted
+        points = json.loads(report.json["points"])
+        assert points["ids"] == list(X.index)
+        assert [axis["name"] for axis in points["axes"]][-1] == "assignment margin"
+        features = np.column_stack([axis["values"] for axis in points["axes"]])
+        np.testing.assert_allclose(features[:, :3], cafe.transform(X), rtol=1e-4, atol=1e-9)
+        np.testing.assert_allclose(features[:, 3], cafe.assignment_margin(X), rtol=1e-4)
+        by_cluster, by_class = points["colours"]
+        assert by_cluster["codes"] == cafe.labels_.tolist()
+        assert [by_class["groups"][c] for c in by_class["codes"]] == [f"kind {c}" for c in y]
+
+    def test_starts(self, report, fitted):
+        cafe, _, _ = fitted
+        table = report.frame("restarts-table")
+        for (_, row), model in zip(table.iterrows(), cafe.models_.values(), strict=True):
+            assert float(row["objective"]) == pytest.approx(model.inertia_, rel=1e-3)
+            assert int(row["iterations"]) == model.n_iter_
+            assert row["stopped because"] == model.stop_reason_
+            same = model.init_objectives_ <= model.init_objectives_.min() * (1 + 1e-6)
+            assert int(row["reached the best"]) == same.sum()
+        tips = [a["data-tip"] for tag, a in report.tags if tag == "circle" and "data-tip" in a]
+        expected = sum(len(m.objective_path_) + 4 for m in cafe.models_.values())
+        assert len(tips) == expected
+        assert sum("iteration 1\n" in tip for tip in tips) == 4
+
+    def test_certificate(self, report, fitted):
+        cafe, X, _ = fitted
+        expected = certificate(cafe.models_[cafe.p_], cafe.scaler_.transform(X.to_numpy()))
+        table = report.frame("certificate-table").set_index("claim")
+        assert table["verdict"].to_dict() == expected["verdict"].to_dict()
+
+    def test_doubtful_rows(self, report, fitted):
+        cafe, X, _ = fitted
+        table = report.frame("doubtful-table")
+        margin = pd.Series(cafe.assignment_margin(X), index=X.index)
+        np.testing.assert_allclose(
+            table["margin"].astype(float), margin.sort_values()[:100], rtol=1e-2
+        )
+        distances = cafe.models_[cafe.p_].transform(
+            np.ascontiguousarray(cafe.scaler_.transform(X.to_numpy()))
+        )
+        for _, row in table.head(20).iterrows():
+            order = np.argsort(distances[X.index.get_loc(row["row"])])
+            assert row["cluster"] == f"cluster {order[0]}"
+            assert row["second cluster"] == f"cluster {order[1]}"
+
+    def test_classes(self, report, fitted):
+        cafe, _, y = fitted
+        assert f"{adjusted_rand_score(y, cafe.labels_):.3f}" in report.text
+        table = report.frame("classes-table").set_index("class").astype(int)
+        for kind in range(3):
+            counts = np.bincount(cafe.labels_[y == kind], minlength=3)
+            assert table.loc[f"kind {kind}"].tolist() == [*counts, counts.sum()]
+
+    def test_the_snippet_makes_the_same_fit(self, fitted, tmp_path):
+        cafe, X, _ = fitted
+        text = write_fit_report(cafe, X, tmp_path / "a.html").read_text(encoding="utf-8")
+        code = re.search(r'<pre id="snippet".*?<code>(.*?)</code>', text, re.DOTALL).group(1)
+        names = {"X": X, "X_new": X.head(7)}
+        exec(code.replace("&#39;", "'"), names)
+        np.testing.assert_array_equal(names["features"], cafe.transform(X))
+        np.testing.assert_array_equal(names["labels"], cafe.labels_[:7])
+
+    def test_without_classes_names_and_choice(self, tmp_path):
+        X, _ = make_blobs(60, 4, 2, n_noise=1)
+        cafe = CAFE(2, p=2.0, n_components=1, n_init=1, scaling=None, extractor=PCA())
+        page = read(write_fit_report(cafe.fit(X), X, tmp_path / "a.html"))
+        assert "classes-table" not in page.tables
+        assert "agreement-table" not in page.tables
+        assert "One exponent was given, p = 2" in page.text
+        assert "clustered once" in page.text
+        assert "left in its own units" in page.text
+        assert page.frame("data-table")["feature"].tolist() == ["x0", "x1", "x2", "x3"]
+        assert json.loads(page.json["points"])["ids"][:3] == ["0", "1", "2"]
+
+    def test_one_cluster(self, tmp_path):
+        X, _ = make_blobs(40, 3, 1, n_noise=0)
+        cafe = CAFE(1, p=2.0, n_init=1).fit(X)
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
+        assert "no row is doubtful" in page.text
+        assert "1 cluster in 40 rows" in page.text
+
+    def test_row_ids_and_missing_classes(self, fitted, tmp_path):
+        cafe, X, y = fitted
+        classes = [None if i == 0 else label for i, label in enumerate(y)]
+        path = write_fit_report(
+            cafe, X, tmp_path / "a.html", row_ids=[f"id-{i}" for i in range(150)], y=classes
+        )
+        page = read(path)
+        assert set(page.frame("doubtful-table")["row"].str[:3]) == {"id-"}
+        assert "missing" in page.frame("classes-table")["class"].tolist()
+
+    def test_other_data_are_noticed(self, fitted, tmp_path):
+        cafe, X, _ = fitted
+        page = read(write_fit_report(cafe, X.iloc[::-1], tmp_path / "a.html"))
+        assert "Are these the data that the model was fitted on?" in page.text
+
+
+def runs_of(n_versions=3, seed=0, **changes):
+    """Runs about the published numbers, of some of the data sets."""
+    cells = published().query("dataset in ('iris', 'glass', 'ecoli')").reset_index(drop=True)
+    rng = np.random.default_rng(seed)
+    runs = pd.concat(
+        [
+            cells.assign(
+                version=version,
+                status="done",
+                ari=cells["mean_ari"] + rng.normal(size=len(cells)) * cells["std_ari"],
+                nmi=0.5,
+                seconds=rng.gamma(2, size=len(cells)),
+            )
+            for version in range(n_versions)
+        ],
+        ignore_index=True,
+    )
+    return runs.assign(**changes)
+
+
+@pytest.fixture(scope="module")
+def results():
+    results = runs_of()
+    results.loc[5, "status"] = "failed"
+    return results
+
+
+@pytest.fixture(scope="module")
+def page(results, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("experiment")
+    picture = folder / "picture.svg"
+    picture.write_text("<svg xmlns='http://www.w3.org/2000/svg'><circle r='5'/></svg>")
+    path = write_experiment_report(
+        results, folder / "a.html", figures={"A circle": picture}, title="Runs"
+    )
+    return read(path)
+
+
+class TestExperimentReport:
+    def test_tables(self, page, results):
+        means = compare(results).means
+        for level in (0.2, 0.4):
+            table = page.frame(f"results-{level:g}".replace(".", "-"))
+            assert table.shape == (9, 10)
+            row = table[(table["data set"] == "Iris") & (table["scale"] == "2")].iloc[0]
+            cell = means.query(
+                f"dataset == 'iris' and noise_level == {level} and noise_scale == 2 "
+                "and method == 'cafe+pca'"
+            )
+            assert float(row["CAFE+PCA"]) == pytest.approx(cell["mean_ari"].item(), abs=0.00051)
+
+    def test_against_the_paper(self, page, results):
+        cells = compare(results).cells
+        table = page.frame("cells-table")
+        assert len(table) == len(cells) == 144
+        np.testing.assert_allclose(table["z"].astype(float), cells["z"], atol=0.00501)
+        np.testing.assert_allclose(table["published"].astype(float), cells["published"])
+        heat = page.tables["z-table"][1:]
+        assert len(heat) == 18
+        below = [c for row in heat for c in row if "below" in (c.get("class") or "")]
+        assert len(below) == (cells["z"].round(10) < -0.02).sum()
+
+    def test_wins_tests_ranks_and_time(self, page, results):
+        comparison = compare(results)
+        wins = page.frame("wins-table")
+        assert (wins["CAFE wins"] == "yes").sum() == comparison.pairs["won"].sum()
+        tests = page.frame("tests-table")
+        np.testing.assert_allclose(
+            tests["p (Holm)"].astype(float), comparison.tests["p_holm"], rtol=0.06
+        )
+        ranks = page.frame("ranks-table").set_index("method")["all methods"].astype(float)
+        assert ranks["CAFE+PCA"] == pytest.approx(
+            comparison.ranking.ranks["cafe+pca"], abs=0.0051
+        )
+        gain = page.frame("improvement-table").iloc[0]
+        assert float(gain["gain"]) == pytest.approx(
+            comparison.improvement["difference"][0], abs=0.0006
+        )
+        times = page.frame("time-table").set_index("method")
+        assert float(times.loc["PCA", "total"]) == pytest.approx(
+            results.query("method == 'pca'")["seconds"].sum(), rel=1e-2
+        )
+        assert "1 run failed (left out)" in page.text
+
+    def test_images(self, page):
+        images = [a for tag, a in page.tags if tag == "img"]
+        assert [a["alt"] for a in images if a["alt"] == "A circle"]
+        diagram = next(a for a in images if a["alt"].startswith("Critical difference diagram"))
+        kind, content = diagram["src"].split(",", 1)
+        assert kind == "data:image/svg+xml;base64"
+        assert b"<svg" in b64decode(content)
+
+    def test_little_is_enough(self, tmp_path):
+        runs = runs_of(1).query("dataset == 'iris' and method == 'pca'")
+        path = write_experiment_report(
+            runs.drop(columns=["nmi", "seconds"]), tmp_path / "a.html"
+        )
+        page = read(path)
+        assert "there is no z" in page.text
+        assert "time-table" not in page.tables
+        assert "wins-table" not in page.tables
+        unknown = runs_of(2, dataset="mine").drop_duplicates(
+            ["noise_level", "noise_scale", "version", "method"]
+        )
+        page = read(write_experiment_report(unknown, tmp_path / "b.html"))
+        assert "The paper has none of these cells." in page.text
+
+    def test_refusals(self, tmp_path):
+        with pytest.raises(ValueError, match="write_experiment_report needs results with"):
+            write_experiment_report(runs_of(1).drop(columns="ari"), tmp_path / "a.html")
+        with pytest.raises(ValueError, match=r"needs to be a \.png or \.svg file, got 'a.gif'"):
+            write_experiment_report(
+                runs_of(1), tmp_path / "a.html", figures={"x": tmp_path / "a.gif"}
+            )
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_summaries_become_points():
+    text = "One line\n    goes on.\n  A part that\n    goes on, too.\nAnother."
+    assert _points(text) == [
+        ["One line goes on.", ["A part that goes on, too."]],
+        ["Another.", []],
+    ]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    X, y = make_blobs(60, 3, 2, n_noise=1)
+    frame = pd.DataFrame(X, columns=[f"{v}{ATTACK}" for v in range(3)])
+    cafe = CAFE(2, p=2.0, n_init=1, random_state=0).fit(frame)
+    return write_fit_report(
+        cafe,
+        frame,
+        tmp_path_factory.mktemp("attack") / "a.html",
+        row_ids=[f"{i}{ATTACK}" for i in range(60)],
+        y=[f"{label}{ATTACK}" for label in y],
+        title=ATTACK,
+        source=ATTACK,
+        command=ATTACK,
+    )
+
+
+class TestNothingGivenIsTrusted:
+    def test_in_a_fit_report(self, path):
+        page = read(path)
+        assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "form"})
+        assert not [name for _, a in page.tags for name in a if name.startswith("on")]
+        assert [tag for tag, _ in page.tags].count("script") == 2
+        points = json.loads(page.json["points"])
+        assert points["ids"][3] == f"3{ATTACK}"
+        assert page.frame("data-table")["feature"][0] == f"0{ATTACK}".strip()
+        assert "49" not in page.text.split("What was done")[0]
+        assert "\u2028" not in page.json["points"]
+
+    def test_in_an_experiment_report(self, tmp_path):
+        runs = runs_of(2)
+        runs["dataset"] = runs["dataset"] + ATTACK
+        runs.loc[runs["method"] == "umap", "method"] = ATTACK
+        picture = tmp_path / "picture.png"
+        picture.write_bytes(b"not really")
+        page = read(
+            write_experiment_report(
+                runs, tmp_path / "a.html", figures={ATTACK: picture}, title=ATTACK
+            )
+        )
+        sources = [a["src"] for tag, a in page.tags if tag == "img"]
+        assert len(sources) == 2
+        assert all(source.startswith("data:image/") for source in sources)
+        assert not [name for _, a in page.tags for name in a if name.startswith("on")]
+        assert [tag for tag, _ in page.tags].count("script") == 1
+
+    def test_the_policy_names_the_script(self, path):
+        page = read(path)
+        policy = next(
+            a["content"]
+            for tag, a in page.tags
+            if a.get("http-equiv") == "Content-Security-Policy"
+        )
+        digest = b64encode(hashlib.sha256(page.json["script"].encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}'" in policy
+        assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'")
+
+    def test_no_address_outside(self, path):
+        page = read(path)
+        for tag, attributes in page.tags:
+            for name in ("src", "href", "action", "srcset"):
+                value = attributes.get(name, "#")
+                assert value.startswith(("#", "data:")), (tag, value)
+        assert "@import" not in page.json["style"]
+        assert "url(" not in page.json["style"]
+
+    def test_names_that_cannot_be_written(self, tmp_path):
+        X, _ = make_blobs(30, 2, 2, n_noise=0)
+        cafe = CAFE(2, p=2.0, n_init=1).fit(X)
+        ids = ["\ud800", "\x00", "", *range(27)]
+        read(write_fit_report(cafe, X, tmp_path / "a.html", row_ids=ids, title="\ud800"))
+
+
+class TestLargeData:
+    def test_many_features(self, tmp_path):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3000))
+        cafe = CAFE(4, n_components=2, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        start = time.perf_counter()
+        path = write_fit_report(cafe, X, tmp_path / "a.html")
+        assert time.perf_counter() - start < 20
+        assert path.stat().st_size < 4e6
+        page = read(path)
+        rows = page.tables["weights-table"][1:]
+        assert len(rows) == 3000
+        assert "would be 36,000,000 pairs" in page.text
+
+    def test_too_many_cells_are_left_out(self, fitted, tmp_path, monkeypatch):
+        cafe, X, _ = fitted
+        monkeypatch.setattr("cafelearn.report.tables.MOST_CELLS", 6)
+        monkeypatch.setattr("cafelearn.report.tables.FEWEST_FEATURES", 1)
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
+        assert len(page.tables["weights-table"]) == 1 + 2
+        assert "Of 6 features the 2 with the largest weights are listed." in page.text
+
+    def test_many_rows(self, tmp_path):
+        X, y = make_blobs(60_000, 5, 3, n_noise=1)
+        cafe = CAFE(3, p=2.0, n_init=1, random_state=0).fit(X)
+        start = time.perf_counter()
+        path = write_fit_report(cafe, X, tmp_path / "a.html", y=y)
+        assert time.perf_counter() - start < 20
+        assert path.stat().st_size < 1e6
+        assert re.search(r"(4,99\d|5,00\d) of 60,000 rows are drawn", read(path).text)
+
+    def test_the_sample_keeps_small_clusters(self):
+        labels = np.repeat([0, 1, 2], [40_000, 30, 5])
+        rows = sample(labels, 3, most=1000)
+        assert len(np.unique(rows)) == len(rows) < 1050
+        assert np.bincount(labels[rows]).tolist()[1:] == [20, 5]
+        np.testing.assert_array_equal(rows, sample(labels, 3, most=1000))
+        np.testing.assert_array_equal(sample(labels[:10], 3, most=1000), np.arange(10))
+
+
+class TestRefusals:
+    X, _ = make_blobs(30, 3, 2, n_noise=0)
+
+    def test_not_fitted(self, tmp_path):
+        with pytest.raises(NotFittedError, match="This CAFE instance is not fitted yet"):
+            write_fit_report(CAFE(2), self.X, tmp_path / "a.html")
+
+    def test_another_estimator(self, tmp_path):
+        with pytest.raises(TypeError, match=r"needs a fitted cafelearn\.CAFE, got KMeans"):
+            write_fit_report(KMeans(2), self.X, tmp_path / "a.html")
+
+    def test_other_rows(self, tmp_path):
+        cafe = CAFE(2, p=2.0, n_init=1).fit(self.X)
+        with pytest.raises(ValueError, match=r"needs the 30 rows .* got 10"):
+            write_fit_report(cafe, self.X[:10], tmp_path / "a.html")
+        with pytest.raises(ValueError, match="one of row_ids for each of the 30 rows, got 3"):
+            write_fit_report(cafe, self.X, tmp_path / "a.html", row_ids="abc")
+        with pytest.raises(ValueError, match="one of y for each of the 30 rows, got 1"):
+            write_fit_report(cafe, self.X, tmp_path / "a.html", y=[1])
+        with pytest.raises(ValueError, match="2 features"):
+            write_fit_report(cafe, self.X[:, :2], tmp_path / "a.html")
+
+    def test_an_existing_file(self, tmp_path):
+        cafe = CAFE(2, p=2.0, n_init=1).fit(self.X)
+        path = tmp_path / "a.html"
+        path.write_text("mine")
+        with pytest.raises(FileExistsError, match=r"a\.html"):
+            write_fit_report(cafe, self.X, path)
+        assert path.read_text() == "mine"
+        write_fit_report(cafe, self.X, str(path), force=True)
+        assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+    @pytest.mark.parametrize(
+        ("write", "given"),
+        [(write_fit_report, (CAFE(2), X)), (write_experiment_report, (runs_of(1),))],
+    )
+    def test_jinja2_is_named_when_missing(self, write, given, tmp_path, monkeypatch):
+        load = builtins.__import__
+
+        def without(module, *args, **kwargs):
+            if module == "jinja2":
+                raise ImportError(module)
+            return load(module, *args, **kwargs)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        message = f"{write.__name__} needs the package jinja2: pip install 'cafelearn[report]'"
+        with pytest.raises(ImportError, match=re.escape(message)):
+            write(*given, tmp_path / "a.html")
+
+
+class TestWordsAndCharts:
+    def test_numbers(self):
+        assert [number(v) for v in (0.12345, 1234.5, 12.0, -0.0001234, None, np.nan)] == [
+            "0.123",
+            "1234",
+            "12",
+            "-0.000123",
+            "",
+            "",
+        ]
+        assert number(1.5e9) == "1.5e+09"
+        assert join([]) == ""
+        assert join(["a"]) == "a"
+        assert join(["a", "b", "c"]) == "a, b and c"
+        assert short("abc", 3) == "abc"
+        assert short("abcd", 3) == "ab…"
+
+    @pytest.mark.parametrize(
+        ("low", "high"), [(0, 1), (-3, 17), (1e-14, 3e-14), (1e20, 3e20), (0.999, 1.001)]
+    )
+    def test_ticks_are_few_and_inside(self, low, high):
+        found = ticks(low, high, 5)
+        assert 2 <= len(found) <= 6
+        assert all(low <= t <= high for t in found)
+
+    def test_charts(self):
+        made = chart(
+            [1, 2, 3],
+            [5.0, np.inf, 1.0],
+            ["a", "b", "c"],
+            label="x",
+            x_label="x",
+            y_label="y",
+            joined=True,
+        )
+        assert [dot.tip for dot in made.dots] == ["a", "c"]
+        first, last = made.dots
+        assert made.left < first.x < last.x < made.right
+        assert made.top < first.y < last.y < made.bottom
+        n = 5000
+        many = chart(
+            range(n), range(n), ["t"] * n, label="", x_label="", y_label="", joined=False
+        )
+        assert len(many.dots) == 200
+        flat = chart([1], [3.0], ["t"], label="", x_label="", y_label="", joined=False)
+        assert flat.top < flat.dots[0].y < flat.bottom

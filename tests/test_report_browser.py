@@ -1,0 +1,472 @@
+"""Reports in a real browser: nothing fails, nothing leaves, and everything can be used."""
+
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cafelearn import CAFE
+from cafelearn.experiments.published import published
+from cafelearn.report import write_experiment_report, write_fit_report
+from conftest import make_blobs
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+ATTACK = (
+    "</script><script>window.ran = 1</script>"
+    "<img src=x onerror='window.ran = 1'><b onmouseover='window.ran = 1'>"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as running:
+        options = ("gpu", "background-networking", "component-update", "sync")
+        browser = running.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--no-first-run", *(f"--disable-{o}" for o in options)],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file; at the end, no error was logged and nothing else was asked for."""
+    pages = []
+
+    def open_file(path, width=1200, scheme="light"):
+        page = browser.new_page(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            reduced_motion="reduce",
+        )
+        page.set_default_timeout(5000)
+        said, asked = [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        pages.append((page, path, said, asked))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_file
+    for page, path, said, asked in pages:
+        assert page.evaluate("window.ran") is None
+        assert said == []
+        assert {url for url in asked if not url.startswith("data:")} == {path.as_uri()}
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_blobs(120, 30, 3, n_noise=2, seed=1)
+    frame = pd.DataFrame(X, columns=[f"gene {v}" for v in range(30)])
+    frame.index = [f"r{i}" for i in range(120)]
+    return CAFE(3, n_components=3, p=(1.5, 2.0), n_init=4, random_state=0).fit(frame), frame, y
+
+
+@pytest.fixture(scope="module")
+def fit_file(fitted, tmp_path_factory):
+    cafe, X, y = fitted
+    path = tmp_path_factory.mktemp("browser") / "fit.html"
+    return write_fit_report(cafe, X, path, y=[f"kind {c}" for c in y], title="Blobs")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    cells = published().query("dataset in ('iris', 'glass')").reset_index(drop=True)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(3, len(cells))) * cells["std_ari"].to_numpy()
+    versions = [
+        cells.assign(version=v, status="done", ari=cells["mean_ari"] + noise[v], seconds=1.0)
+        for v in range(3)
+    ]
+    return pd.concat(versions, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def experiment_file(runs, tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser") / "experiment.html"
+    return write_experiment_report(runs, path, title="Runs")
+
+
+def column(page, table, index):
+    """Texts of a column, of the rows that are seen."""
+    return page.eval_on_selector_all(
+        f"#{table} tbody tr",
+        "(rows, i) => rows.filter(r => r.checkVisibility()).map(r => r.cells[i].textContent)",
+        index,
+    )
+
+
+def tip(page):
+    return page.inner_text("#tip") if page.is_visible("#tip") else None
+
+
+def center(page, selector):
+    page.locator(selector).scroll_into_view_if_needed()
+    box = page.locator(selector).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+class TestFit:
+    def test_hover_over_a_weight(self, visit, fit_file, fitted):
+        cafe, X, _ = fitted
+        page = visit(fit_file)
+        page.mouse.move(*center(page, "#weights-table tbody tr:nth-child(2) td:nth-child(3)"))
+        v = np.argsort(-cafe.feature_weights_.max(axis=0))[1]
+        lines = tip(page).splitlines()
+        assert lines[0] == f"{X.columns[v]} · cluster 1"
+        assert float(lines[1].removeprefix("weight ")) == pytest.approx(
+            cafe.feature_weights_[1, v], rel=1e-4
+        )
+        dispersion = cafe.models_[cafe.p_].dispersions_[1, v]
+        assert float(lines[2].removeprefix("dispersion ")) == pytest.approx(
+            dispersion, rel=1e-2
+        )
+        page.mouse.move(2, 2)
+        assert tip(page) is None
+
+    def test_hover_over_a_point(self, visit, fit_file, fitted):
+        cafe, X, y = fitted
+        page = visit(fit_file)
+        features = cafe.transform(X)
+        i = int(np.argmax(features[:, 0]))
+        page.fill("[data-find]", f"r{i}")
+        page.locator(".plot").scroll_into_view_if_needed()
+        ring = page.locator(".plot .ring").bounding_box()
+        page.fill("[data-find]", "")
+        assert tip(page) is None
+        page.mouse.move(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
+        lines = tip(page).splitlines()
+        assert lines[:3] == [f"row r{i}", f"cluster {cafe.labels_[i]}", f"class kind {y[i]}"]
+        shown = float(lines[3].removeprefix("extracted feature 1 "))
+        assert shown == pytest.approx(features[i, 0], rel=1e-4)
+
+    def test_walk_through_the_points(self, visit, fit_file, fitted):
+        cafe, X, _ = fitted
+        page = visit(fit_file)
+        page.focus(".plot")
+        order = np.argsort(cafe.transform(X)[:, 0])
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        assert tip(page).startswith(f"row r{order[1]}\n")
+        page.keyboard.press("End")
+        assert tip(page).startswith(f"row r{order[-1]}\n")
+        assert page.inner_text("#live").startswith(f"row r{order[-1]},")
+        page.keyboard.press("Escape")
+        assert tip(page) is None
+
+    def test_axes_colours_and_groups(self, visit, fit_file, fitted):
+        _, _, y = fitted
+        page = visit(fit_file)
+        assert page.locator(".plot .points").count() == 3
+        before = page.get_attribute(".plot .points >> nth=0", "d")
+        page.select_option("[data-axis='1']", label="assignment margin")
+        assert page.get_attribute(".plot .points >> nth=0", "d") != before
+        assert "assignment margin" in page.text_content(".plot")
+        page.select_option("[data-colour]", label="class")
+        expected = [f"kind {c} ({n})" for c, n in enumerate(np.bincount(y))]
+        assert page.locator(".legend button").all_inner_texts() == expected
+        page.click(".legend button >> nth=1")
+        assert page.get_attribute(".legend button >> nth=1", "aria-pressed") == "false"
+        assert page.locator(".plot .points").count() == 2
+        page.click(".legend button >> nth=1")
+        assert page.locator(".plot .points").count() == 3
+
+    def test_sort_find_and_show_all(self, visit, fit_file, fitted):
+        cafe, X, _ = fitted
+        page = visit(fit_file)
+        table = "weights-table"
+        first = column(page, table, 0)
+        assert len(first) == 20
+        head = page.locator(f"#{table} thead th >> nth=2")
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == "descending"
+        by_weight = list(X.columns[np.argsort(-cafe.feature_weights_[1], kind="stable")])
+        assert column(page, table, 0) == by_weight[:20]
+        head.locator("button").focus()
+        page.keyboard.press("Enter")
+        assert head.get_attribute("aria-sort") == "ascending"
+        page.click(f"#{table} .more")
+        assert column(page, table, 0) == by_weight[::-1]
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == "none"
+        page.click(f"#{table} .more")
+        assert column(page, table, 0) == first
+        page.fill(f"#{table} [data-search]", "GENE 2")
+        found = column(page, table, 0)
+        assert set(found) == {"gene 2", *(f"gene {v}" for v in range(20, 30))}
+        assert page.inner_text(f"#{table} .found") == "11 of 30"
+
+    def test_names_sort_as_people_count(self, visit, fit_file):
+        page = visit(fit_file)
+        page.click("#weights-table thead th >> nth=0")
+        assert column(page, "weights-table", 0)[:3] == ["gene 0", "gene 1", "gene 2"]
+
+    def test_choose(self, visit, fit_file):
+        page = visit(fit_file)
+        page.select_option("#certificate-table select", "holds")
+        assert set(column(page, "certificate-table", 1)) == {"holds"}
+        page.select_option("#certificate-table select", "")
+        assert "does not apply" in column(page, "certificate-table", 1)
+
+    def test_walk_through_the_weights(self, visit, fit_file):
+        page = visit(fit_file)
+        page.focus("#weights-table td[tabindex='0']")
+        names = column(page, "weights-table", 0)
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        assert tip(page).startswith(f"{names[1]} · cluster 1\n")
+        assert page.inner_text("#live").startswith(f"{names[1]} · cluster 1, weight")
+        for _ in range(30):
+            page.keyboard.press("ArrowDown")
+        # Rows that are not seen are not walked into.
+        assert tip(page).startswith(f"{names[-1]} · cluster 1\n")
+        assert page.locator("#weights-table td[tabindex='0']").count() == 1
+
+    def test_walk_through_a_chart(self, visit, fit_file):
+        page = visit(fit_file)
+        page.focus(".chart >> nth=2 >> circle[tabindex='0']")
+        page.keyboard.press("ArrowRight")
+        assert tip(page).startswith("iteration 2\nobjective ")
+
+    def test_tab_reaches_every_control(self, visit, fit_file):
+        page = visit(fit_file)
+        reached = set()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        for _ in range(150):
+            reached.add(page.evaluate("document.activeElement.tagName.toLowerCase()"))
+            width = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert width != "none" or page.evaluate("document.activeElement.matches('circle')")
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement === document.body"):
+                break
+        else:
+            pytest.fail("the tab key does not come to an end")
+        assert reached >= {"a", "button", "input", "select", "svg", "td", "pre", "circle"}
+
+    def test_theme(self, visit, fit_file):
+        for scheme, dark in (("light", False), ("dark", True)):
+            page = visit(fit_file, scheme=scheme)
+            for turned in (False, True):
+                if turned:
+                    page.click("#theme")
+                expected = dark != turned
+                assert page.get_attribute("#theme", "aria-pressed") == str(expected).lower()
+                red = page.evaluate(
+                    "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]"
+                )
+                assert (int(red) < 60) == expected
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_text_on_every_shade_can_be_read(self, visit, fit_file, scheme):
+        page = visit(fit_file, scheme=scheme)
+        contrasts = page.evaluate(CONTRASTS)
+        assert len(contrasts) == 202
+        assert min(contrasts) >= 4.5
+
+    def test_narrow_screens_do_not_scroll_sideways(self, visit, fit_file, experiment_file):
+        for path in (fit_file, experiment_file):
+            page = visit(path, width=400)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+    def test_print(self, visit, fit_file, experiment_file):
+        for path in (fit_file, experiment_file):
+            page = visit(path, width=688, scheme="dark")
+            page.emulate_media(media="print")
+            assert not page.is_visible("#theme")
+            assert not page.is_visible(".controls >> nth=0")
+            cut_off = page.eval_on_selector_all(
+                ".table-block table",
+                "tables => tables.filter(t => t.getBoundingClientRect().right > innerWidth + 1)"
+                ".map(t => t.closest('.table-block').id)",
+            )
+            assert cut_off == []
+            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+                "rgb(255, 255, 255)"
+            )
+            assert page.pdf(format="A4").startswith(b"%PDF")
+
+    def test_many_clusters_fit_a_printed_page(self, visit, tmp_path):
+        X, _ = make_blobs(300, 6, 10)
+        cafe = CAFE(60, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        page = visit(write_fit_report(cafe, X, tmp_path / "a.html"), width=688)
+        page.emulate_media(media="print")
+        right = page.evaluate(
+            "document.querySelector('#weights-table table').getBoundingClientRect().right"
+        )
+        assert right <= 689
+
+    def test_without_scripts(self, browser, fit_file, fitted):
+        _, X, _ = fitted
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(fit_file.as_uri())
+        rows = page.locator("#weights-table tbody tr")
+        assert rows.count() == len(X.columns)
+        assert rows.last.is_visible()
+        assert not page.is_visible(".scatter")
+        assert "Scripts are off" in page.locator("noscript").inner_text()
+        context.close()
+
+    def test_copy(self, browser, visit, fit_file):
+        page = visit(fit_file)
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.click("[data-copy='snippet']")
+        page.wait_for_function(
+            "['Copied', 'Selected'].includes(document.querySelector('.copy').textContent)"
+        )
+        if page.inner_text(".copy >> nth=0") == "Copied":
+            text = page.evaluate("navigator.clipboard.readText()")
+        else:
+            text = page.evaluate("getSelection().toString()")
+        assert text.startswith("from cafelearn import CAFE")
+
+
+# Contrast (as WCAG defines it) of the text on all shades, brown and blue, from 0 to 100.
+CONTRASTS = """() => {
+  const brush = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const light = (colour) => {
+    brush.fillStyle = colour;
+    brush.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...brush.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const cell = document.querySelector("#weights-table tbody tr:last-child td.shade");
+  const found = [];
+  for (const below of ["", "below"]) {
+    for (let h = 0; h <= 100; h += 1) {
+      cell.className = `shade ${below} ${h > 61 ? "hot" : h > 40 ? "warm" : ""}`;
+      cell.style.setProperty("--h", h);
+      const style = getComputedStyle(cell);
+      const [a, b] = [light(style.color), light(style.backgroundColor)].sort((x, y) => x - y);
+      found.push((b + 0.05) / (a + 0.05));
+    }
+  }
+  return found;
+}"""
+
+
+class TestExperiment:
+    def test_sort_and_filter(self, visit, experiment_file, runs):
+        page = visit(experiment_file)
+        assert len(column(page, "cells-table", 0)) == 16
+        page.select_option("#cells-table select >> nth=0", label="Iris")
+        page.select_option("#cells-table select >> nth=1", label="0.4")
+        page.select_option("#cells-table select >> nth=2", label="5")
+        page.select_option("#cells-table select >> nth=3", label="CAFE+PCA")
+        (ours,) = column(page, "cells-table", 4)
+        cell = "dataset == 'iris' and noise_level == 0.4 and noise_scale == 5"
+        mean = runs.query(f"{cell} and method == 'cafe+pca'")["ari"].mean()
+        assert float(ours) == pytest.approx(mean, abs=0.00051)
+        for n in range(4):
+            page.select_option(f"#cells-table select >> nth={n}", "")
+        page.click("#cells-table .more")
+        page.click("#cells-table thead th >> nth=9")
+        z = [float(text) for text in column(page, "cells-table", 9)]
+        assert len(z) == 96
+        assert z == sorted(z, reverse=True)
+
+    def test_columns_can_be_hidden(self, visit, experiment_file):
+        page = visit(experiment_file)
+        page.click("#results-0-2 summary")
+        page.uncheck("#results-0-2 [data-column='4']")
+        head = page.locator("#results-0-2 thead th")
+        assert not head.nth(4).is_visible()
+        assert head.nth(5).is_visible()
+        page.check("#results-0-2 [data-column='4']")
+        assert head.nth(4).is_visible()
+
+    def test_hover_over_a_z(self, visit, experiment_file):
+        page = visit(experiment_file)
+        page.mouse.move(*center(page, "#z-table tbody tr:nth-child(1) td:nth-child(4)"))
+        lines = tip(page).splitlines()
+        assert lines[0] == "Glass, level 0.2, scale 1 · Auto"
+        assert lines[1].startswith("z ")
+        assert lines[2].startswith("ours ")
+
+    def test_the_diagram_is_drawn(self, visit, experiment_file):
+        page = visit(experiment_file)
+        assert page.evaluate("document.querySelector('.ink-image').naturalWidth") > 100
+
+
+class TestNothingGivenIsTrusted:
+    def test_in_a_fit_report(self, visit, tmp_path):
+        X, y = make_blobs(60, 4, 2, n_noise=1)
+        frame = pd.DataFrame(X, columns=[f"{v}{ATTACK}" for v in range(4)])
+        cafe = CAFE(2, p=2.0, n_init=1, random_state=0).fit(frame)
+        path = write_fit_report(
+            cafe,
+            frame,
+            tmp_path / "a.html",
+            row_ids=[f"{i}{ATTACK}" for i in range(60)],
+            y=[f"{c}{ATTACK}" for c in y],
+            title=ATTACK,
+            source=ATTACK,
+            command=ATTACK,
+        )
+        page = visit(path)
+        assert page.inner_text("h1") == ATTACK
+        page.mouse.move(*center(page, "#weights-table tbody tr:nth-child(1) td:nth-child(2)"))
+        assert ATTACK in tip(page)
+        page.focus(".plot")
+        page.keyboard.press("ArrowRight")
+        assert "onerror" in tip(page)
+        page.select_option("[data-colour]", label="class")
+        assert ATTACK[:40] in page.inner_text(".legend")
+        page.fill("[data-find]", "7</script>")
+        assert "<img src=x" in page.inner_text(".scatter .found")
+        page.click("#doubtful-table thead th >> nth=0")
+        assert page.locator("main img, main b[onmouseover]").count() == 0
+
+    def test_in_an_experiment_report(self, visit, runs, tmp_path):
+        runs = runs.assign(dataset=runs["dataset"] + ATTACK)
+        runs.loc[runs["method"] == "umap", "method"] = ATTACK
+        picture = tmp_path / "picture.svg"
+        picture.write_text(
+            "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>"
+            "<script>window.top.ran = 1</script></svg>"
+        )
+        path = write_experiment_report(
+            runs, tmp_path / "a.html", figures={ATTACK: picture}, title=ATTACK
+        )
+        page = visit(path)
+        page.mouse.move(*center(page, "#results-0-2 tbody tr:nth-child(1) td:nth-child(3)"))
+        assert "<script>" in tip(page)
+        assert page.locator("figcaption").inner_text() == ATTACK
+        assert page.locator("main img").count() == 2
+
+    def test_the_policy_stops_what_is_put_in_later(self, browser, fit_file, tmp_path):
+        text = fit_file.read_text(encoding="utf-8")
+        bad = text.replace("</main>", "<script>window.ran = 1</script></main>")
+        assert bad != text
+        path = tmp_path / "bad.html"
+        path.write_text(bad, encoding="utf-8")
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert page.evaluate("window.ran") is None
+        assert page.evaluate("document.documentElement.classList.contains('js')")
+        page.close()
+
+
+def test_large_tables_stay_quick(visit, tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 2000))
+    cafe = CAFE(4, n_components=2, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+    page = visit(write_fit_report(cafe, X, tmp_path / "a.html"))
+    page.click("#weights-table .more")
+    assert len(column(page, "weights-table", 0)) == 2000
+    seconds = page.evaluate(
+        "() => { const start = performance.now();"
+        "document.querySelectorAll('#weights-table .sort')[1].click();"
+        "document.body.offsetHeight; return (performance.now() - start) / 1000; }"
+    )
+    assert seconds < 5
