@@ -1,9 +1,38 @@
-"""Minkowski weighted k-means and Cluster-Adaptive Feature Extraction for scikit-learn."""
+"""Minkowski weighted k-means and Cluster-Adaptive Feature Extraction."""
 
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.scaling import RangeScaler
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cafelearn.cafe import CAFE
+    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn.scaling import RangeScaler
 
 __version__ = "0.1.0"
-
 __all__ = ["CAFE", "MinkowskiWeightedKMeans", "RangeScaler"]
+
+# Loaded when they are first used: `cafe --help` need not wait for scikit-learn and Numba.
+_NAMES = {"CAFE": "cafe", "MinkowskiWeightedKMeans": "mwkmeans", "RangeScaler": "scaling"}
+_MODULES = (
+    "datasets",
+    "experiments",
+    "explanation",
+    "extraction",
+    "persistence",
+    "plotting",
+    "report",
+    "tabular",
+    "theory",
+)
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        return getattr(import_module(f"cafelearn.{_NAMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"cafelearn.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_NAMES, *_MODULES})

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from contextvars import ContextVar
 from numbers import Integral, Real
 
 import numpy as np
@@ -27,6 +28,9 @@ from cafelearn.placing import assign, distances, make_model
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
+# Called by run_starts with the numbers of starts done and to do, from the caller's thread.
+# A program that shows progress sets it, whatever estimator it is that fits.
+PROGRESS = ContextVar("progress", default=None)
 
 
 class MinkowskiWeightedKMeans(
@@ -388,11 +392,13 @@ def run_starts(jobs, n_jobs, verbose=0):
     else:
         workers = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
         results = workers(delayed(run)(tasks) for tasks in batches)
-    done = 0
+    done, progress = 0, PROGRESS.get()
     for tasks_done, results_done in zip(batches, results, strict=True):
         for (job, _), result in zip(tasks_done, results_done, strict=True):
             done += 1
             job.take(result)
+            if progress is not None:
+                progress(done, len(tasks))
             if verbose:
                 sys.stderr.write(
                     f"start {done}/{len(tasks)} (p={job.estimator.p:g}): objective "

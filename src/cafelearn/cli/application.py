@@ -1,0 +1,76 @@
+"""The commands of `cafe`, and what becomes of wrong arguments."""
+
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+import cafelearn
+from cafelearn.cli.session import clean, one_line
+
+app = typer.Typer(
+    name="cafe",
+    help="Cluster-Adaptive Feature Extraction for tables.",
+    epilog="Try: cafe demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Each module has a function register(app) and imports nothing heavy before its command runs.
+for _name in ("demo", "fit", "place", "bench", "experiment"):
+    if find_spec(f"cafelearn.cli.{_name}"):
+        import_module(f"cafelearn.cli.{_name}").register(app)
+
+
+def _show_version(wanted: bool):
+    if wanted:
+        typer.echo(f"cafe {cafelearn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+):
+    """Cluster-Adaptive Feature Extraction for tables."""
+
+
+def run(args):
+    """Run the app; every end is an exit code, and wrong usage is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal cannot show must not end the program.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(args, prog_name="cafe", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("cafe: interrupted\n")
+        return 130
+    except BrokenPipeError:
+        # The reader has gone; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        # Click's exceptions, whether typer brings its own click or imports it.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "cafe"
+        message = one_line(error.format_message()).rstrip(".")
+        if message:
+            sys.stderr.write(f"{where}: {clean(message)}. Try '{where} --help'.\n")
+        return getattr(error, "exit_code", 2)

@@ -1,0 +1,123 @@
+"""cafe bench: what an iteration costs on this machine, relative to plain k-means."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from cafelearn.cli import options
+from cafelearn.cli.session import session
+from cafelearn.cli.tables import make_table
+
+EXPONENTS = (2.0, 1.1, 1.5, 3.0)
+ROUNDS = 3
+# Iterations of one fit: enough of them for the clock, and before most fits converge.
+LLOYD = 31
+OURS = 9
+
+
+def register(app):
+    """Add the command."""
+    app.command("bench")(bench)
+
+
+def bench(
+    rows: Annotated[int, typer.Option(help="Number of rows.", min=100)] = 50_000,
+    features: Annotated[int, typer.Option(help="Number of features.", min=1)] = 50,
+    clusters: Annotated[int, typer.Option(help="Number of clusters.", min=1)] = 10,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+):
+    """Time one iteration of mwk-means against one of scikit-learn's KMeans, on one thread."""
+    with session("bench", quiet, as_json, debug) as run:
+        if clusters > rows:
+            raise ValueError(f"--clusters {clusters}: there are only {rows} rows.")
+        from cafelearn.cli.progress import kernels_are_compiled
+
+        if not kernels_are_compiled():
+            run.note("Compiling the kernels, once; this takes about half a minute.")
+        run.note(f"Measuring, best of {ROUNDS} rounds.")
+        best = _measure(rows, features, clusters)
+        lloyd = best.pop("lloyd")
+        run.facts |= {
+            "rows": rows,
+            "features": features,
+            "clusters": clusters,
+            "lloyd_seconds": lloyd,
+            "mwk_means": [
+                {"p": p, "seconds": seconds, "ratio": seconds / lloyd}
+                for p, seconds in best.items()
+            ],
+        }
+        _show(run)
+
+
+def _measure(rows, features, clusters):
+    """Seconds for one iteration of Lloyd's algorithm and of mwk-means for each p."""
+    import warnings
+
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rng = np.random.default_rng(0)
+    # No clusters at all: the labels change for many iterations, as they do in large data.
+    X = rng.normal(size=(rows, features))
+    init = X[rng.choice(rows, clusters, replace=False)]
+
+    def kmeans(max_iter):
+        return KMeans(
+            clusters, init=init, n_init=1, max_iter=max_iter, tol=0, algorithm="lloyd"
+        )
+
+    def ours(p):
+        return lambda max_iter: MinkowskiWeightedKMeans(
+            clusters, p=p, init=init, max_iter=max_iter
+        )
+
+    runs = {"lloyd": (kmeans, LLOYD)} | {p: (ours(p), OURS) for p in EXPONENTS}
+    best = dict.fromkeys(runs, np.inf)
+    with threadpool_limits(1):
+        for make, _ in runs.values():
+            make(1).fit(X[: max(100, clusters)])
+        for _ in range(ROUNDS):
+            # In turns, so that a busy minute of the machine hits all alike.
+            for name, (make, last) in runs.items():
+                best[name] = min(best[name], _per_iteration(make, X, last))
+    return best
+
+
+def _per_iteration(make, X, last):
+    """Seconds for one of the iterations after the first, without the set-up."""
+    times = []
+    for max_iter in (1, last):
+        model = make(max_iter)
+        begin = time.perf_counter()
+        model.fit(X)
+        times.append((time.perf_counter() - begin, model.n_iter_))
+    (first, one), (second, many) = times
+    if many == one:
+        return second / many
+    return max(second - first, 1e-9) / (many - one)
+
+
+def _show(run):
+    facts = run.facts
+    table = make_table("method", ">ms", ">over k-means")
+    table.add_row("KMeans of scikit-learn", f"{facts['lloyd_seconds'] * 1e3:.2f}", "1.0")
+    for found in facts["mwk_means"]:
+        table.add_row(
+            f"mwk-means, p = {found['p']:g}",
+            f"{found['seconds'] * 1e3:.2f}",
+            f"{found['ratio']:.1f}",
+        )
+    run.show(
+        f"One iteration on {facts['rows']:,} rows x {facts['features']:,} features, "
+        f"{facts['clusters']:,} clusters, one thread",
+        table,
+    )

@@ -1,0 +1,315 @@
+"""cafe fit: a table in; features, a model and a report out."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cafelearn._words import listed, suggestion
+from cafelearn.cli import options
+from cafelearn.cli.session import session
+
+OUTPUT = "Output"
+COLUMNS = "Columns"
+METHOD = "Method"
+
+
+class Extractor(StrEnum):
+    """Names of extractors."""
+
+    pca = "pca"
+    nmf = "nmf"
+    ica = "ica"
+    fastica = "fastica"
+    autoencoder = "autoencoder"
+    umap = "umap"
+
+
+class Rescaling(StrEnum):
+    """Names of rescalings."""
+
+    origin = "origin"
+    centroid = "centroid"
+
+
+class Scaling(StrEnum):
+    """Names of scalings."""
+
+    range = "range"
+    standard = "standard"
+    none = "none"
+
+
+class Impute(StrEnum):
+    """Names of imputations."""
+
+    median = "median"
+
+
+def register(app):
+    """Add the command."""
+    app.command("fit")(fit)
+
+
+def fit(
+    data: options.Data,
+    clusters: Annotated[
+        int, typer.Option("-k", "--clusters", help="Number of clusters.", min=1)
+    ],
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "-r",
+            "--components",
+            help="Number of features to extract; half of all if left out.",
+            min=1,
+        ),
+    ] = None,
+    extractor: Annotated[
+        Extractor, typer.Option(help="How to extract features.", rich_help_panel=METHOD)
+    ] = Extractor.pca,
+    p: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--p",
+            help="Minkowski exponent to try; repeat it. [1.1, 1.5, 2, 3]",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    rescaling: Annotated[
+        Rescaling,
+        typer.Option(help="What the weights shrink rows towards.", rich_help_panel=METHOD),
+    ] = Rescaling.origin,
+    scaling: Annotated[
+        Scaling, typer.Option(help="How to scale the features first.", rich_help_panel=METHOD)
+    ] = Scaling.range,
+    offset: Annotated[
+        str,
+        typer.Option(
+            help="Dispersion offset: mean, fixed or a number.", rich_help_panel=METHOD
+        ),
+    ] = "mean",
+    n_init: Annotated[
+        int,
+        typer.Option(help="Number of starts for each exponent.", min=1, rich_help_panel=METHOD),
+    ] = 50,
+    seed: Annotated[
+        int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel=METHOD)
+    ] = 0,
+    jobs: options.Jobs = -1,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Column to leave out. May be repeated.", rich_help_panel=COLUMNS),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of known classes: left out of the fit and compared with the clusters.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that names the rows.", rich_help_panel=COLUMNS),
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of numbers that stand for categories. May be repeated.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    impute: Annotated[
+        Impute | None,
+        typer.Option(
+            help="Fill missing numbers by the median, categories by the most frequent.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the features to this table.", rich_help_panel=OUTPUT),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Write the model to this file (.skops).", rich_help_panel=OUTPUT),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a report to this file (.html).", rich_help_panel=OUTPUT),
+    ] = None,
+    force: options.Force = False,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+):
+    """Cluster the rows of a table, weigh its features and extract new ones.
+
+    Text columns become categories. Rows are numbered from 0.
+    """
+    with session("fit", quiet, as_json, debug) as run:
+        reading = options.make_reading(delimiter, decimal, missing, no_header)
+        _check_files(out, model, report, force, data, extractor)
+        frame = _read(run, data, reading, label, row_id)
+        estimator = _estimator(
+            clusters,
+            cafe={
+                "n_components": components,
+                "extractor": extractor.value,
+                "rescaling": rescaling.value,
+                "scaling": None if scaling is Scaling.none else scaling.value,
+                "dispersion_offset": _offset(offset),
+                "n_init": n_init,
+                "n_jobs": jobs,
+                "random_state": seed,
+            }
+            | ({"p": tuple(p)} if p else {}),
+            impute=impute.value if impute else None,
+            categorical=list(category or ()),
+            drop=[*(drop or ()), *([label] if label else ())],
+            id_column=row_id,
+        )
+        _fit(run, estimator, frame, label)
+        _write(run, estimator, frame, label, data, out, model, report, force)
+
+
+def _offset(text):
+    if text in ("mean", "fixed"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--offset needs mean, fixed or a number, got {text!r}.") from None
+
+
+def _check_files(out, model, report, force, data, extractor):
+    """Everything that can fail about the files before anything is computed."""
+    from importlib.util import find_spec
+
+    from cafelearn.cli.writing import check_outputs, kind_of
+
+    check_outputs({"--out": out, "--model": model, "--report": report}, force, data)
+    if out is not None and kind_of(out)[0] in ("parquet", "feather"):
+        _need("pyarrow", "--out", "cli", find_spec)
+    if model is not None:
+        _need("skops", "--model", "cli", find_spec)
+        if extractor is Extractor.umap:
+            raise ValueError("--model cannot save a model with the extractor umap.")
+    if report is not None:
+        for package in ("jinja2",):
+            _need(package, "--report", "report", find_spec)
+
+
+def _need(package, option, extra, find_spec):
+    if find_spec(package) is None:
+        raise ImportError(
+            f"{option} needs the package {package}: pip install 'cafelearn[{extra}]'."
+        )
+
+
+def _read(run, data, reading, label, row_id):
+    from cafelearn.cli.reading import read_table
+
+    frame = read_table(data, reading, run.remark)
+    for option, name in (("--label", label), ("--id", row_id)):
+        if name is not None and name not in frame.columns:
+            raise ValueError(
+                f"{option} {name!r}: there is no such column"
+                f"{suggestion(name, frame.columns)}. The table has {listed(frame.columns)}."
+            )
+    run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
+    run.say(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
+    return frame
+
+
+def _estimator(clusters, cafe, **columns):
+    from cafelearn.cafe import CAFE
+    from cafelearn.tabular import TabularCAFE
+
+    return TabularCAFE(CAFE(clusters, **cafe), **columns)
+
+
+def _fit(run, estimator, frame, label):
+    from cafelearn.cli.progress import watch
+    from cafelearn.cli.summary import agreement_with, facts_of, show_fit
+
+    begin = time.perf_counter()
+    with watch(run):
+        estimator.fit(frame)
+    seconds = time.perf_counter() - begin
+    encoded = estimator.encode(frame)
+    _remark_columns(run, estimator, frame)
+    margin = estimator.cafe_.assignment_margin(encoded)
+    names = None if estimator.id_column is None else encoded.index
+    run.facts |= facts_of(estimator, margin, names)
+    run.facts["seconds"] = round(seconds, 3)
+    if label is not None:
+        run.facts["label"] = agreement_with(estimator.labels_, frame[label])
+    run.say(
+        f"Fitted CAFE on {encoded.shape[1]:,} features in {seconds:.1f} s; "
+        f"extracted {run.facts['components']:,}"
+    )
+    show_fit(run, run.facts)
+
+
+def _remark_columns(run, estimator, frame):
+    import numpy as np
+
+    constant = estimator.encoder_.constant_features_
+    if constant:
+        run.remark(f"Left out, because they do not vary: {listed(constant)}.")
+    counting = [
+        name
+        for name in estimator.encoder_.numbers_
+        if frame[name].dtype.kind in "iu"
+        and len(frame) > 2
+        and (np.diff(frame[name]) == 1).all()
+    ]
+    if counting:
+        run.remark(
+            f"These columns just count the rows: {listed(counting)}. They were used as "
+            "features; --drop leaves them out, --id names rows by one."
+        )
+
+
+def _write(run, estimator, frame, label, data, out, model, report, force):
+    files = run.facts["files"] = {}
+    if out is not None:
+        from cafelearn.cli.place import features_table
+        from cafelearn.cli.writing import write_table
+
+        files["features"] = write_table(features_table(estimator, frame), out, force)
+    if model is not None:
+        from cafelearn.persistence import save_model
+
+        files["model"] = save_model(estimator, model, force)
+    if report is not None:
+        files["report"] = _report(estimator, frame, label, data, report, force)
+    for what, path in files.items():
+        run.say(f"Wrote the {what} to {path}")
+
+
+def _report(estimator, frame, label, data, report, force):
+    import shlex
+    import sys
+
+    from cafelearn.report import write_fit_report
+
+    encoded = estimator.encode(frame)
+    return write_fit_report(
+        estimator.cafe_,
+        encoded,
+        report,
+        row_ids=None if estimator.id_column is None else encoded.index,
+        y=None if label is None else frame[label].to_numpy(),
+        title=f"CAFE on {data.name}",
+        source=data.name,
+        command=shlex.join(["cafe", *sys.argv[1:]]),
+        force=force,
+    )

@@ -1,0 +1,64 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object, nothing else.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", help="Number of threads; -1 for all processors.")
+]
+Data = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text).")
+]
+Model = Annotated[Path, typer.Argument(help="A model that cafe fit --model has written.")]
+
+READING = "Reading text files"
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        help="What separates the fields; found out if left out.", rich_help_panel=READING
+    ),
+]
+Decimal = Annotated[
+    str, typer.Option(help="The decimal point, '.' or ','.", rich_help_panel=READING)
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A word for a missing value, such as '?'. May be repeated.",
+        rich_help_panel=READING,
+    ),
+]
+NoHeader = Annotated[
+    bool,
+    typer.Option("--no-header", help="The first line is data.", rich_help_panel=READING),
+]
+
+
+class Reading(NamedTuple):
+    """How a text file is to be read."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+    header: bool = True
+
+
+def make_reading(delimiter, decimal, missing, no_header):
+    """A Reading from the options of a command."""
+    if delimiter in ("\\t", "tab"):
+        delimiter = "\t"
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"--delimiter needs one character, got {delimiter!r}.")
+    if decimal not in (".", ","):
+        raise ValueError(f"--decimal needs '.' or ',', got {decimal!r}.")
+    if delimiter == decimal:
+        raise ValueError(f"--delimiter and --decimal must differ, both are {decimal!r}.")
+    return Reading(delimiter, decimal, tuple(missing or ()), not no_header)

@@ -1,0 +1,186 @@
+"""cafe transform and cafe explain: a fitted model meets rows."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cafelearn.cli import options
+from cafelearn.cli.session import session
+from cafelearn.cli.tables import bar, make_table, plain, short
+
+MOST = 12
+WIDE = 100
+
+
+def register(app):
+    """Add the commands."""
+    app.command("transform")(transform)
+    app.command("explain")(explain)
+
+
+def transform(
+    model: options.Model,
+    data: options.Data,
+    out: Annotated[Path, typer.Option(help="Write the features to this table.")],
+    row_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that names the rows; that of the fit if left out."),
+    ] = None,
+    force: options.Force = False,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+):
+    """Extract the features of new rows with a fitted model."""
+    with session("transform", quiet, as_json, debug) as run:
+        from cafelearn.cli.writing import check_outputs, kind_of, write_table
+
+        reading = options.make_reading(delimiter, decimal, missing, no_header)
+        check_outputs({"--out": out}, force, model, data)
+        kind_of(out)
+        estimator, frame = _load(run, model, data, reading)
+        table = features_table(estimator, frame, _id_column(estimator, frame, row_id))
+        counts = table["cluster"].value_counts().sort_index()
+        write_table(table, out, force)
+        run.facts |= {
+            "clusters": [{"cluster": l, "rows": n} for l, n in counts.items()],
+            "files": {"features": out},
+        }
+        shown = ", ".join(f"{l}: {n:,}" for l, n in counts.items())
+        run.say(f"Rows in each cluster: {shown}")
+        run.say(f"Wrote the features to {out}")
+
+
+def explain(
+    model: options.Model,
+    data: options.Data,
+    row: Annotated[int | None, typer.Option(help="Number of the row, from 0.", min=0)] = None,
+    row_id: Annotated[
+        str | None, typer.Option("--id", help="The row with this value in the id column.")
+    ] = None,
+    features: Annotated[
+        int, typer.Option(help="Number of features to show; 0 shows all.", min=0)
+    ] = MOST,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    missing: options.Missing = None,
+    no_header: options.NoHeader = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+):
+    """Tell which features put a row in its cluster and not in the next one."""
+    with session("explain", quiet, as_json, debug) as run:
+        from cafelearn.explanation import explain as contributions
+
+        reading = options.make_reading(delimiter, decimal, missing, no_header)
+        if (row is None) == (row_id is None):
+            raise ValueError("give the row by either --row or --id.")
+        estimator, frame = _load(run, model, data, reading)
+        place = _row_of(estimator, frame, row, row_id)
+        # Only the row in question is looked at, so that others may be incomplete.
+        found = contributions(estimator, frame.iloc[[place]], 0)
+        name = f"row {place}" if row_id is None else f"row {place} ({row_id})"
+        _show(run, found, name, place, features or len(found))
+
+
+def features_table(estimator, frame, id_column=None):
+    """The table that fit and transform write: name, cluster, margin and features of rows."""
+    import pandas as pd
+
+    encoded = estimator.encode(frame)
+    cafe = estimator.cafe_
+    names = cafe.get_feature_names_out()
+    table = pd.DataFrame(cafe.transform(encoded), columns=names)
+    table.insert(0, "margin", cafe.assignment_margin(encoded))
+    table.insert(0, "cluster", cafe.predict(encoded))
+    id_column = id_column or _id_column(estimator, frame)
+    if id_column is None:
+        table.insert(0, "row", range(len(frame)))
+    else:
+        name = f"{id_column} (id)" if id_column in table.columns else id_column
+        table.insert(0, name, frame[id_column].to_numpy())
+    return table
+
+
+def _load(run, path, data, reading):
+    from cafelearn.cli.reading import read_table
+    from cafelearn.persistence import load_model
+    from cafelearn.tabular import TabularCAFE
+
+    model = load_model(path)
+    if not isinstance(model, TabularCAFE):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}; the command needs a model of cafe fit."
+        )
+    frame = read_table(data, reading, run.remark)
+    run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
+    run.note(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
+    return model, frame
+
+
+def _id_column(estimator, frame, wanted=None):
+    if wanted is not None and wanted not in frame.columns:
+        raise ValueError(f"--id {wanted!r}: there is no such column.")
+    own = estimator.id_column
+    return wanted or (own if own in frame.columns else None)
+
+
+def _row_of(estimator, frame, row, row_id):
+    if row is not None:
+        if row >= len(frame):
+            raise ValueError(f"--row {row}: the table has rows 0 to {len(frame) - 1}.")
+        return row
+    column = _id_column(estimator, frame)
+    if column is None:
+        raise ValueError("--id needs a model that was fitted with --id; use --row instead.")
+    places = (frame[column].astype(str) == row_id).to_numpy().nonzero()[0]
+    if len(places) != 1:
+        found = "no row has" if not len(places) else f"{len(places)} rows have"
+        raise ValueError(f"--id {row_id!r}: {found} this value in column {column!r}.")
+    return int(places[0])
+
+
+def _show(run, found, name, place, most):
+    facts = dict(found.attrs)
+    run.facts |= {"row": place} | facts
+    run.facts["features"] = [
+        {"feature": feature} | values.to_dict() for feature, values in found.iterrows()
+    ]
+    first, second = facts["first"], facts["second"]
+    run.say(f"{name[0].upper()}{name[1:]} is in cluster {first}; the next is cluster {second}")
+    run.say(
+        f"Distances {facts['first_distance']:.4g} and {facts['second_distance']:.4g}, "
+        f"margin {facts['margin']:.3f}, p = {facts['p']:g}"
+    )
+    run.show(
+        f"What speaks for cluster {first} (+) and for cluster {second} (-); the sum is "
+        f"{found['contribution'].sum():.4g}",
+        _table(found, first, second, most, with_weights=run.width() >= WIDE),
+    )
+    if most < len(found):
+        rest = found["contribution"].iloc[most:].sum()
+        run.say(f"The other {len(found) - most:,} features add {rest:+.3g}")
+
+
+def _table(found, first, second, most, with_weights):
+    columns = ["feature", ">value", f">centre {first}", f">centre {second}"]
+    shown = ["value", "first_center", "second_center"]
+    if with_weights:
+        columns += [f">weight {first}", f">weight {second}"]
+        shown += ["first_weight", "second_weight"]
+    table = make_table(*columns, ">contribution", "")
+    largest = found["contribution"].abs().max() or 1.0
+    for feature, values in found.head(most).iterrows():
+        table.add_row(
+            plain(short(feature, 30)),
+            *(f"{values[name]:.4g}" for name in shown),
+            f"{values['contribution']:+.3g}",
+            bar(values["contribution"] / largest),
+        )
+    return table

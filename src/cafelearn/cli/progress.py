@@ -1,0 +1,58 @@
+"""Progress of a fit: a bar on a terminal, now and then a line elsewhere."""
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = 10  # between two lines
+
+
+def kernels_are_compiled():
+    """Whether the compiled kernels are in the cache, or about half a minute away."""
+    from cafelearn.descent import _descend
+
+    cache = _descend.stats.cache_path
+    return any(Path(cache).glob("descent._descend-*.nbi"))
+
+
+@contextmanager
+def watch(session, words="starts"):
+    """Show how many starts of the fits in the body are done."""
+    from cafelearn.mwkmeans import PROGRESS
+
+    if session.quiet:
+        yield
+        return
+    if not kernels_are_compiled():
+        session.note("Compiling the kernels, once; this takes about half a minute.")
+    with _bar(words) if session.is_terminal() else _lines(session, words) as update:
+        token = PROGRESS.set(update)
+        try:
+            yield
+        finally:
+            PROGRESS.reset(token)
+
+
+@contextmanager
+def _bar(words):
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _lines(session, words):
+    last = time.monotonic()
+
+    def update(done, total):
+        nonlocal last
+        if time.monotonic() - last >= SECONDS:
+            last = time.monotonic()
+            session.note(f"{words}: {done} of {total}")
+
+    yield update

@@ -1,0 +1,276 @@
+"""Read a table from a file that somebody else has written.
+
+Names are repaired rather than refused: an empty one becomes ``column 3`` (its position), and of
+equal ones the second becomes ``size (2)``. The repair depends on the header alone, so a
+file with the same header gets the same names when a model is applied to it.
+"""
+
+import codecs
+import csv
+import gzip
+import itertools
+import json
+import re
+import zlib
+from pathlib import Path
+
+from cafelearn._words import listed
+from cafelearn.cli.options import Reading
+from cafelearn.cli.writing import kind_of
+
+DELIMITERS = (",", ";", "\t", "|")
+WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLE = 20  # lines to look at before reading
+BLOCK = 1 << 20
+PLAIN = Reading()
+DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
+
+
+def read_table(path, reading=PLAIN, remark=lambda text: None):
+    """The table in a file, as a data frame whose columns have distinct names.
+
+    `remark` is called with a sentence for everything that was repaired or guessed.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; a single file is needed.")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty.")
+    kind, compressed = kind_of(path)
+    try:
+        if kind in ("csv", "tsv"):
+            frame = _read_text(path, kind, compressed, reading, remark)
+        elif kind == "jsonl":
+            frame = _read_json_lines(path, compressed)
+        else:
+            frame = _read_arrow(path, kind, remark)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is no gzip file, or cut off: {error}.") from error
+    frame.columns = repaired(frame.columns, remark)
+    if not len(frame.columns):
+        raise ValueError(f"{path} has no columns.")
+    if not len(frame):
+        raise ValueError(f"{path} has a header but no rows.")
+    return frame.reset_index(drop=True)
+
+
+def repaired(names, remark):
+    """Names of columns without empty ones and repetitions."""
+    out, changed = [], []
+    taken = {str(name).strip() for name in names}
+    seen = set()
+    for place, name in enumerate(names, start=1):
+        given = new = "" if name is None else str(name).strip()
+        if not given:
+            new = f"column {place}"
+        count = 1
+        while new in seen or (count > 1 and new in taken):
+            count += 1
+            new = f"{given or f'column {place}'} ({count})"
+        if new != given:
+            changed.append(f"{given!r} at {place} is now {new!r}")
+        seen.add(new)
+        out.append(new)
+    if changed:
+        remark(f"Columns need distinct names: {listed(changed, str, most=4)}.")
+    return out
+
+
+def _read_text(path, kind, compressed, reading, remark):
+    import pandas as pd
+
+    encoding = _encoding(path, compressed, remark)
+    with _open(path, compressed, encoding) as file:
+        lines = list(itertools.islice(file, SAMPLE))
+    delimiter = reading.delimiter or _delimiter(lines, "\t" if kind == "tsv" else ",", remark)
+    rows = _parse(path, lines, delimiter)
+    if not rows:
+        raise ValueError(f"{path} has no lines but empty ones.")
+    (first, header), data = rows[0], rows[1:]
+    if not reading.header:
+        header, data = [f"column {v + 1}" for v in range(len(header))], rows
+    elif all(_is_number(name) for name in header):
+        remark("The first line holds numbers only. If it is data, use --no-header.")
+    for line, row in data:
+        if len(row) > len(header):
+            raise ValueError(_too_many(path, line, len(row), len(header)))
+    names = repaired(header, remark)
+    try:
+        frame = pd.read_csv(
+            path,
+            sep=delimiter,
+            names=names,
+            skiprows=first if reading.header else 0,
+            header=None,
+            index_col=False,
+            decimal=reading.decimal,
+            na_values=list(reading.missing),
+            encoding=encoding,
+            compression="gzip" if compressed else None,
+            skipinitialspace=True,
+            low_memory=False,
+            on_bad_lines="error",
+        )
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} has a header but no rows.") from None
+    except pd.errors.ParserError as error:
+        raise ValueError(_parser_words(path, str(error))) from None
+    _look_at_text(frame, reading, remark)
+    return frame
+
+
+def _open(path, compressed, encoding):
+    if compressed:
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return open(path, encoding=encoding, newline="")
+
+
+def _encoding(path, compressed, remark):
+    """UTF-8 or UTF-16 if the file is that, else Latin-1, in which every file can be read."""
+    with gzip.open(path) if compressed else open(path, "rb") as file:
+        block = file.read(BLOCK)
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            while block:
+                if b"\0" in block:
+                    raise ValueError(f"{path} is not text: it has zero bytes.")
+                decoder.decode(block)
+                block = file.read(BLOCK)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            remark(f"{path.name} is not UTF-8; it was read as Latin-1.")
+            return "latin-1"
+    return "utf-8-sig"
+
+
+def _delimiter(lines, usual, remark):
+    """The usual delimiter, unless another one splits the first lines much better."""
+
+    def widths(delimiter):
+        try:
+            return [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:
+            return [1]
+
+    def splits(delimiter):
+        found = widths(delimiter)
+        return bool(found) and found[0] > 1 and len(set(found)) == 1
+
+    found = widths(usual)
+    if splits(usual):
+        return usual
+    others = [other for other in DELIMITERS if other != usual and splits(other)]
+    if not others and found[:1] == [1]:
+        others = [other for other in DELIMITERS if widths(other)[:1] > [1]]
+    if not others:
+        return usual
+    best = max(others, key=lambda other: widths(other)[0])
+    remark(f"The fields are separated by {WORDS[best]}, so they were split there.")
+    return best
+
+
+def _parse(path, lines, delimiter):
+    """The first rows that are not empty, each with the number of its last line."""
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _too_many(path, line, found, wanted):
+    return (
+        f"{path}, line {line} has {found} fields, but the header has {wanted}. Is a comma in a "
+        "text without quotes, or the delimiter another one (--delimiter)?"
+    )
+
+
+def _parser_words(path, message):
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if found:
+        wanted, line, saw = map(int, found.groups())
+        return _too_many(path, line, saw, wanted)
+    if "EOF inside string" in message:
+        return f'{path}: a quote (") is opened and never closed.'
+    return f"{path} cannot be read: {message.splitlines()[0]}"
+
+
+def _look_at_text(frame, reading, remark):
+    """Point out text that was probably meant to be numbers."""
+    commas, nearly = [], []
+    for name in frame.columns[frame.dtypes.map(lambda dtype: dtype.kind not in "biuf")]:
+        text = frame[name].dropna().astype(str).head(1000)
+        if not len(text):
+            continue
+        if reading.decimal == "." and text.str.fullmatch(DECIMAL_COMMA).mean() > 0.5:
+            commas.append(f"{name!r} ({text.iloc[0]!r})")
+        elif (number := text.map(_is_number)).mean() > 0.5:
+            nearly.append(f"{name!r} ({text[~number].iloc[0]!r})" if not number.all() else name)
+    if commas:
+        raise ValueError(
+            f"numbers with decimal commas in {listed(commas, str, most=4)}. "
+            "Use --decimal ',' to read them."
+        )
+    if nearly:
+        remark(
+            f"Mostly numbers, but text because of some values: {listed(nearly, str, most=4)}. "
+            "If such a value means missing, use --missing."
+        )
+
+
+def _read_json_lines(path, compressed):
+    import pandas as pd
+
+    records = []
+    try:
+        with _open(path, compressed, "utf-8-sig") as file:
+            for line, text in enumerate(file, start=1):
+                if text.strip():
+                    record = json.loads(text)
+                    if not isinstance(record, dict):
+                        raise ValueError(f"{path}, line {line} is not a JSON object.")
+                    records.append(record)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {line} is not JSON: {error.msg}.") from None
+    except RecursionError:
+        raise ValueError(f"{path}, line {line} is nested too deeply.") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8, as JSON has to be: {error.reason}.") from None
+    if not records:
+        raise ValueError(f"{path} has no rows.")
+    return pd.DataFrame(records)
+
+
+def _read_arrow(path, kind, remark):
+    import pandas as pd
+
+    try:
+        import pyarrow as pa
+        from pyarrow import feather, parquet
+    except ImportError as error:
+        raise ImportError(
+            "Reading Parquet and Feather needs the package pyarrow: "
+            "pip install 'cafelearn[cli]'."
+        ) from error
+    try:
+        read = parquet.read_table if kind == "parquet" else feather.read_table
+        frame = read(path).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        words = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()
+        remark(f"The index of the table is read as a column, {str(frame.columns[0])!r}.")
+    return frame

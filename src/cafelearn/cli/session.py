@@ -1,0 +1,146 @@
+"""What every command shares: where words go, how errors end, and the exit codes."""
+
+import json
+import math
+import sys
+import traceback
+import warnings
+from contextlib import contextmanager
+
+import typer
+
+# Not our failure, but something in the arguments or the data.
+BAD_INPUT = (
+    ValueError,
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
+HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+WIDTH = 110  # where the output is no terminal
+
+
+class Session:
+    """One run of a command: results to stdout, progress and remarks to stderr.
+
+    With --json, only the facts are printed, as one object at the end. With --quiet,
+    nothing but errors.
+    """
+
+    def __init__(self, command, quiet=False, as_json=False, debug=False):
+        self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
+        self.facts = {"command": command, "remarks": []}
+
+    def say(self, text=""):
+        """A line of the result."""
+        if not (self.quiet or self.as_json):
+            self._console(sys.stdout).print(clean(text), soft_wrap=True)
+
+    def show(self, title, table):
+        """A rich table of the result."""
+        if not (self.quiet or self.as_json):
+            console = self._console(sys.stdout)
+            console.print()
+            console.print(clean(title), style="bold", soft_wrap=True)
+            console.print(table)
+
+    def width(self):
+        """Columns of the output."""
+        return self._console(sys.stdout).width
+
+    def note(self, text):
+        """A line about what is going on."""
+        if not self.quiet:
+            self._console(sys.stderr).print(clean(text), style="dim", soft_wrap=True)
+
+    def remark(self, text):
+        """Something the user should know about the data or the result."""
+        self.facts["remarks"].append(text)
+        if not self.quiet:
+            console = self._console(sys.stderr)
+            console.print(f"remark: {clean(one_line(text))}", style="yellow", soft_wrap=True)
+
+    def finish(self):
+        """Print the facts, if they are wanted."""
+        if self.as_json:
+            text = json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False)
+            sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def is_terminal(self):
+        """Whether somebody may be watching standard error."""
+        return sys.stderr.isatty()
+
+    def _console(self, stream):
+        from rich.console import Console
+
+        width = None if stream.isatty() else WIDTH
+        return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+    def _warn(self, message, category, filename, lineno, file=None, line=None):
+        if self.debug or not issubclass(category, HIDDEN):
+            self.remark(str(message))
+
+
+@contextmanager
+def session(command, quiet=False, as_json=False, debug=False):
+    """A Session around the body of a command; exceptions become lines and exit codes."""
+    current = Session(command, quiet, as_json, debug)
+    with warnings.catch_warnings():
+        warnings.showwarning = current._warn
+        try:
+            yield current
+            current.finish()
+        except KeyboardInterrupt:
+            sys.stderr.write(f"cafe {command}: interrupted\n")
+            raise typer.Exit(130) from None
+        except (BrokenPipeError, typer.Exit):
+            raise
+        except Exception as error:
+            # Of click's own exceptions the caller makes the same kind of line.
+            if hasattr(error, "format_message"):
+                raise
+            if debug:
+                traceback.print_exc()
+            else:
+                sys.stderr.write(f"cafe {command}: {clean(_words(error))}\n")
+            raise typer.Exit(2 if isinstance(error, BAD_INPUT) else 1) from error
+
+
+def one_line(text):
+    """Text without line breaks."""
+    return " ".join(str(text).split())
+
+
+def clean(text):
+    """Text that cannot move the cursor, colour the screen or break the line."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        for character in str(text)
+    )
+
+
+def _words(error):
+    if isinstance(error, MemoryError):
+        return f"out of memory. {one_line(error)}".strip()
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, (*BAD_INPUT, ImportError, OSError)):
+        return one_line(error) or type(error).__name__
+    return f"{type(error).__name__}: {one_line(error)} (--debug shows where)"
+
+
+def _plain(value):
+    """Facts as JSON has them: numpy's numbers and paths are known, and NaN is null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,92 @@
+"""Write a table: the suffix says how."""
+
+import json
+from pathlib import Path
+
+from cafelearn._files import atomic_path, check_output
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+# Spreadsheets take a cell that begins like this for a formula (OWASP, CSV injection).
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def kind_of(path):
+    """The kind of a file by its suffix, and whether it is compressed by gzip."""
+    path = Path(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    compressed = suffixes[-1:] == [".gz"]
+    if compressed:
+        suffixes.pop()
+    kind = KINDS.get(suffixes[-1]) if suffixes else None
+    if kind is None or (compressed and kind not in ("csv", "tsv", "jsonl")):
+        raise ValueError(
+            f"{path}: what kind of file is this? Its name should end in "
+            f"{', '.join(KINDS)} (.gz for text)."
+        )
+    return kind, compressed
+
+
+def check_outputs(paths, force, *inputs):
+    """Raise unless all files can be written, are distinct and are none of the inputs."""
+    seen = {Path(path).resolve(): "the file that is read" for path in inputs}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        check_output(path, force)
+        other = seen.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise ValueError(f"{option} {path} is the same file as {other}.")
+
+
+def write_table(frame, path, force=False):
+    """Write a data frame without its index."""
+    kind, compressed = kind_of(path)
+    compression = "gzip" if compressed else None
+    with atomic_path(path, force) as temporary:
+        if kind == "parquet":
+            frame.to_parquet(temporary, index=False)
+        elif kind == "feather":
+            frame.to_feather(temporary)
+        elif kind == "jsonl":
+            _write_json_lines(frame, temporary, compressed)
+        else:
+            without_formulas(frame).to_csv(
+                temporary,
+                index=False,
+                sep="\t" if kind == "tsv" else ",",
+                compression=compression,
+                encoding="utf-8",
+            )
+    return Path(path)
+
+
+def without_formulas(frame):
+    """The frame with an apostrophe before text that a spreadsheet would execute."""
+    frame = frame.copy(deep=False)
+    for name in frame.columns:
+        if frame[name].dtype.kind not in "biuf":
+            frame[name] = frame[name].astype(object).map(_quoted)
+    return frame.rename(columns=_quoted)
+
+
+def _quoted(value):
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _write_json_lines(frame, path, compressed):
+    import gzip
+
+    opener = gzip.open if compressed else open
+    columns = [frame[name].tolist() for name in frame.columns]
+    with opener(path, "wt", encoding="utf-8", newline="\n") as file:
+        for values in zip(*columns, strict=True):
+            record = dict(zip(frame.columns, values, strict=True))
+            file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")

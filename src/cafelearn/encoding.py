@@ -1,0 +1,378 @@
+"""TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
+
+import warnings
+from numbers import Integral, Number
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+
+from cafelearn._words import listed, suggestion
+
+NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "empty")
+# Text with more distinct values than this share of the rows names rows, not kinds of rows.
+DISTINCT = 0.5
+FEW = 10
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn the columns of a data frame into numbers.
+
+    Columns of numbers stay as they are. Columns of text, of truth values and of pandas
+    categories become one binary column per value, named ``column=value``. Missing values
+    are refused or imputed. Columns that do not vary are left out: they separate no rows,
+    and a method that weighs features by their compactness would rate them highest.
+
+    Parameters
+    ----------
+    impute : {"median"} or None, default=None
+        What to do with missing values: None refuses them; "median" puts the median of the
+        training rows in the place of missing numbers, and their most frequent value in the
+        place of missing categories.
+    categorical : sequence of str, default=()
+        Columns of numbers that are to be treated as categories.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    max_categories : int, default=100
+        Text columns with more distinct values than this are refused, and so are those
+        with more than 10 that differ in more than half of the rows.
+
+    Attributes
+    ----------
+    numbers_ : list of str
+        Columns of numbers.
+    categories_ : dict of str to list of str
+        The values of each categorical column.
+    fillings_ : dict of str to float or str
+        What stands in for missing values, if `impute` is given.
+    constant_features_ : list of str
+        Columns that were left out because they do not vary.
+    n_features_in_ : int
+        Number of columns seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns seen during :meth:`fit`. Defined only when `X` has names that are
+        all strings.
+
+    See Also
+    --------
+    cafelearn.tabular.TabularCAFE : Encoding and CAFE in one estimator.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.encoding import TableEncoder
+    >>> table = pd.DataFrame({"size": [1.0, 2.5, 2.0], "sex": ["f", "m", "f"]})
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.transform(table)
+       size  sex=f  sex=m
+    0   1.0    1.0    0.0
+    1   2.5    0.0    1.0
+    2   2.0    1.0    0.0
+    """
+
+    _parameter_constraints = {
+        "impute": [StrOptions({"median"}), None],
+        "categorical": ["array-like"],
+        "drop": ["array-like"],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, impute=None, *, categorical=(), drop=(), max_categories=100):
+        self.impute = impute
+        self.categorical = categorical
+        self.drop = drop
+        self.max_categories = max_categories
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn the columns, their categories and what stands in for missing values.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table; a polars frame will do. The columns of an array are named x0, x1, ...
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : TableEncoder
+            The fitted encoder.
+        """
+        frame = self._frame(X, reset=True)
+        for name in (*self.drop, *self.categorical):
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{_me(self)} cannot find column {name!r}"
+                    f"{suggestion(name, frame.columns)}. The table has "
+                    f"{listed(frame.columns)}."
+                )
+        frame = frame.drop(columns=list(self.drop))
+        self.numbers_, self.categories_ = _sort_columns(self, frame)
+        self.fillings_ = {}
+        if self.impute is not None:
+            self.fillings_ = _fillings(self, frame)
+        values = self._encode(frame)
+        varies = (values.min(axis=0) < values.max(axis=0)).to_numpy()
+        if not varies.any():
+            raise ValueError(
+                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
+                f"table are constant (n_samples={len(frame)})."
+            )
+        self.constant_features_ = values.columns[~varies].tolist()
+        self._names_out = values.columns[varies].tolist()
+        return self
+
+    def transform(self, X):
+        """Encode a table.
+
+        Columns of `X` that were not there in :meth:`fit` are ignored and values of a
+        category that were not there have zeros in all of its columns; both with a warning.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table, with the columns of :meth:`fit` in any order.
+
+        Returns
+        -------
+        encoded : DataFrame of shape (n_samples, n_features_out)
+            The numbers, with the index of `X`.
+        """
+        check_is_fitted(self)
+        frame = self._frame(X, reset=False)
+        missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
+        if missing:
+            raise ValueError(
+                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing from the table."
+            )
+        known = {*self.numbers_, *self.categories_, *self.drop}
+        extra = [name for name in frame.columns if name not in known]
+        if extra:
+            warnings.warn(
+                f"The table has columns that are not used: {listed(extra)}.", stacklevel=2
+            )
+        return self._encode(frame)[self._names_out]
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        names : ndarray of str
+            The names.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._names_out, dtype=object)
+
+    def _frame(self, X, reset):
+        """X as a data frame whose columns have names that are strings."""
+        if hasattr(X, "to_pandas"):
+            X = X.to_pandas()
+        if not isinstance(X, pd.DataFrame):
+            X = pd.DataFrame(
+                check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+            )
+        if 0 in X.shape:
+            raise ValueError(
+                f"{_me(self)} needs at least one row and one column: found array with "
+                f"{X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
+                "a minimum of 1 is required."
+            )
+        if reset:
+            _check_feature_names(self, X, reset=True)
+            _check_n_features(self, X, reset=True)
+        if hasattr(self, "feature_names_in_") and isinstance(X.columns[0], str):
+            repeated = X.columns[X.columns.duplicated()]
+            if len(repeated):
+                raise ValueError(
+                    f"{_me(self)} needs columns with distinct names, got {listed(repeated)} "
+                    "more than once."
+                )
+            return X
+        _check_n_features(self, X, reset=False)
+        return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
+
+    def _encode(self, frame):
+        """All features, also those that do not vary."""
+        numbers = _as_numbers(self, frame, self.numbers_)
+        parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
+        _refuse_infinite(self, parts)
+        texts = {name: _as_text(frame[name]) for name in self.categories_}
+        if self.fillings_:
+            for name, column in parts.items():
+                column[np.isnan(column)] = self.fillings_[name]
+            texts = {name: text.fillna(self.fillings_[name]) for name, text in texts.items()}
+        else:
+            _refuse_missing(self, parts | texts)
+        blocks, names = [numbers], list(self.numbers_)
+        for name, text in texts.items():
+            categories = self.categories_[name]
+            _warn_of_unseen(name, text, categories)
+            codes = pd.Index(categories, dtype=object).get_indexer(text)
+            blocks.append((codes[:, None] == np.arange(len(categories))).astype(numbers.dtype))
+            names.extend(f"{name}={category}" for category in categories)
+        repeated = pd.Index(names)[pd.Index(names).duplicated()]
+        if len(repeated):
+            raise ValueError(
+                f"{_me(self)} would give two features the name {repeated[0]!r}. "
+                "Rename a column."
+            )
+        return pd.DataFrame(np.hstack(blocks), index=frame.index, columns=names)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.impute is not None
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _me(estimator):
+    return type(estimator).__name__
+
+
+def _positions(X):
+    return [f"x{v}" for v in range(X.shape[1])]
+
+
+def _sort_columns(estimator, frame):
+    """Names of the columns of numbers, and the values of those of categories."""
+    numbers, categories, unusable, many = [], {}, [], []
+    for name in frame.columns:
+        column = frame[name]
+        kind = "category" if name in estimator.categorical else _kind(column)
+        if kind == "number":
+            numbers.append(name)
+        elif kind != "category":
+            unusable.append(f"{name!r} ({kind})")
+        else:
+            values = _distinct(column)
+            at_most = min(estimator.max_categories, max(FEW, DISTINCT * len(frame)))
+            if len(values) > at_most:
+                many.append(f"{name!r} ({len(values)} in {len(frame)} rows)")
+            categories[name] = values
+    if unusable:
+        raise ValueError(
+            f"{_me(estimator)} needs numbers, text or truth values, got "
+            f"{listed(unusable, str)}. Convert these columns or leave them out (drop, --drop)."
+        )
+    if many:
+        raise ValueError(
+            f"{_me(estimator)} needs categories with few distinct values, got "
+            f"{listed(many, str)}. Leave these columns out (drop, --drop) or name rows by "
+            "them (id_column, --id)."
+        )
+    return numbers, categories
+
+
+def _kind(column):
+    """What a column holds: "number", "category", or a word for something else."""
+    dtype = column.dtype
+    if types.is_object_dtype(dtype):
+        found = types.infer_dtype(column, skipna=True)
+        if found in NUMBERS:
+            return "number"
+        scalars = column.dropna().map(lambda value: isinstance(value, str | Number | np.bool_))
+        return "category" if scalars.all() else f"{found} values"
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category"
+    if types.is_bool_dtype(dtype) or types.is_string_dtype(dtype):
+        return "category"
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return "number"
+    return str(dtype)
+
+
+def _distinct(column):
+    """The values of a categorical column as text, in their own order if they have one."""
+    present = set(_as_text(column).dropna().unique())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [text for text in map(_value_text, column.cat.categories) if text in present]
+    return sorted(present)
+
+
+def _as_text(column):
+    return column.astype(object).map(_value_text, na_action="ignore")
+
+
+def _value_text(value):
+    # Whole numbers become floats where a neighbour is missing; that must not rename them.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _as_numbers(estimator, frame, names):
+    """The columns of numbers as an array of floats; float32 if all of them are."""
+    dtypes = set(frame[names].dtypes)
+    dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
+    if all(isinstance(found, np.dtype) and found.kind in "iuf" for found in dtypes):
+        return np.array(frame[names].to_numpy(), dtype=dtype, order="C")
+    numbers = np.empty((len(frame), len(names)), dtype=dtype)
+    for v, name in enumerate(names):
+        try:
+            numbers[:, v] = pd.to_numeric(frame[name]).to_numpy(dtype=dtype, na_value=np.nan)
+        except (TypeError, ValueError):
+            bad = frame[name][pd.to_numeric(frame[name], errors="coerce").isna()].dropna()
+            raise ValueError(
+                f"{_me(estimator)} needs numbers in column {name!r}, got "
+                f"{listed(bad.astype(str).unique(), most=3)}."
+            ) from None
+    return numbers
+
+
+def _fillings(estimator, frame):
+    numbers = _as_numbers(estimator, frame, estimator.numbers_)
+    columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
+    columns |= {name: _as_text(frame[name]) for name in estimator.categories_}
+    empty = [name for name, column in columns.items() if column.isna().all()]
+    if empty:
+        raise ValueError(
+            f"{_me(estimator)} cannot impute columns without any value: {listed(empty)}. "
+            "Leave them out (drop, --drop)."
+        )
+    fillings = {name: float(columns[name].median()) for name in estimator.numbers_}
+    # mode() is sorted, so that ties go to the first in the alphabet.
+    return fillings | {name: columns[name].mode()[0] for name in estimator.categories_}
+
+
+def _refuse_infinite(estimator, columns):
+    counts = {name: int(np.isinf(column).sum()) for name, column in columns.items()}
+    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    if found:
+        raise ValueError(
+            f"{_me(estimator)} needs finite numbers, but of infinite ones (inf) "
+            f"{listed(found, str)}."
+        )
+
+
+def _refuse_missing(estimator, columns):
+    counts = {name: int(pd.isna(column).sum()) for name, column in columns.items()}
+    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    if found:
+        raise ValueError(
+            f"{_me(estimator)} needs complete rows, but of missing values (NaN) "
+            f"{listed(found, str)}. Impute them (impute='median', --impute median) or leave "
+            "the columns out (drop, --drop)."
+        )
+
+
+def _warn_of_unseen(name, text, categories):
+    unseen = text[~text.isin(categories) & text.notna()]
+    if len(unseen):
+        warnings.warn(
+            f"Column {name!r} has values that the fit has not seen, in {len(unseen)} rows: "
+            f"{listed(unseen.unique(), most=3)}. They count as none of the categories.",
+            stacklevel=2,
+        )

@@ -1,0 +1,142 @@
+"""Why a row is in its cluster and not in the next: the share of each feature."""
+
+from numbers import Integral
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn.cafe import CAFE
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.tabular import TabularCAFE
+
+
+def explain(estimator, X, row: int) -> pd.DataFrame:
+    """Tell which features put a row in its cluster and not in the next nearest.
+
+    The p-th power of the distance to a centre is a sum over features, so the difference
+    of two of them is one, too: ``d_second**p - d_first**p``, where d_first is the distance to
+    the nearest centre. A feature with a positive contribution speaks for the cluster of the
+    row, one with a negative contribution for the other.
+
+    Parameters
+    ----------
+    estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
+        A fitted model of at least two clusters.
+    X : array-like or DataFrame of shape (n_samples, n_features)
+        Rows, as the estimator takes them in ``predict``.
+    row : int
+        Position of the row in `X`, from 0; negative ones count from the end.
+
+    Returns
+    -------
+    contributions : DataFrame
+        One row per feature, largest contribution (in absolute value) first:
+
+        - ``value`` : what the row has, in the units of `X`;
+        - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
+        - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
+        - ``first_term``, ``second_term`` : what the feature adds to ``d**p``;
+        - ``contribution`` : ``second_term - first_term``.
+
+        Its ``attrs`` hold ``first`` and ``second`` (the clusters), ``first_distance``,
+        ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
+
+    See Also
+    --------
+    CAFE.assignment_margin : How clearly each row belongs to its cluster.
+
+    Examples
+    --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn.explanation import explain
+    >>> X = load("iris").frame.drop(columns="target")
+    >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
+    >>> found = explain(cafe, X, 70)
+    >>> found["contribution"].round(4)
+    petal_width     0.0031
+    sepal_width     0.0012
+    sepal_length   -0.0012
+    petal_length   -0.0009
+    Name: contribution, dtype: float64
+    >>> difference = found.attrs["second_distance"] ** 2 - found.attrs["first_distance"] ** 2
+    >>> bool(abs(found["contribution"].sum() - difference) < 1e-12)
+    True
+    """
+    model, scaler, values, scaled, names = _place(estimator, X, row)
+    if len(model.cluster_centers_) < 2:
+        raise ValueError(
+            f"explain needs a {type(estimator).__name__} of at least two clusters, got one."
+        )
+    distances = model.transform(scaled)[0]
+    first = int(model.predict(scaled)[0])
+    second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
+    pair = [first, second]
+    centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
+    terms = (weights * np.abs(scaled[0] - centers)) ** model.p
+    shown = centers if scaler is None else _in_units(scaler, centers)
+    found = pd.DataFrame(
+        {
+            "value": values,
+            "first_center": shown[0],
+            "second_center": shown[1],
+            "first_weight": weights[0],
+            "second_weight": weights[1],
+            "first_term": terms[0],
+            "second_term": terms[1],
+            "contribution": terms[1] - terms[0],
+        },
+        index=names,
+    )
+    order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
+    found = found.iloc[order]
+    one, two = float(distances[first]), float(distances[second])
+    found.attrs = {
+        "first": first,
+        "second": second,
+        "first_distance": one,
+        "second_distance": two,
+        "margin": 1 - one / two if two > 0 else 0.0,
+        "p": float(model.p),
+    }
+    return found
+
+
+def _place(estimator, X, row):
+    """The mwk-means model, the scaler, the row as given and scaled, and the names."""
+    if not isinstance(estimator, CAFE | TabularCAFE | MinkowskiWeightedKMeans):
+        raise TypeError(
+            "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
+            f"{type(estimator).__name__}."
+        )
+    check_is_fitted(estimator)
+    one = _one_row(X, row)
+    if isinstance(estimator, TabularCAFE):
+        one, estimator = estimator.encode(one), estimator.cafe_
+    values = np.asarray(one, dtype=np.float64)[0]
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        names = [f"x{v}" for v in range(estimator.n_features_in_)]
+    if isinstance(estimator, CAFE):
+        scaled = estimator._checked(one)
+        return estimator.models_[estimator.p_], estimator.scaler_, values, scaled, names
+    return estimator, None, values, np.asarray(one), names
+
+
+def _one_row(X, row):
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    n_rows = X.shape[0]
+    if not isinstance(row, Integral) or isinstance(row, bool):
+        raise TypeError(f"explain needs the position of a row (an integer), got {row!r}.")
+    if not -n_rows <= row < n_rows:
+        raise IndexError(f"explain needs a row below {n_rows}, the number of rows, got {row}.")
+    return _safe_indexing(X, [int(row) % n_rows])
+
+
+def _in_units(scaler, centers):
+    """Centres in the units of the data; unknown if the scaler has no way back."""
+    if not hasattr(scaler, "inverse_transform"):
+        return np.full_like(centers, np.nan)
+    return np.asarray(scaler.inverse_transform(centers))

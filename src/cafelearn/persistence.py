@@ -1,0 +1,284 @@
+"""Save fitted models and load them, without ever running code from a file."""
+
+import io
+import json
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import sklearn
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._files import atomic_path
+from cafelearn._words import listed
+from cafelearn.cafe import CAFE
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.scaling import RangeScaler
+from cafelearn.tabular import TabularCAFE
+
+FORMAT = 1
+HEADER = "cafelearn.json"
+MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
+
+# What a file may hold, whatever else skops would trust. No functions, no methods: these
+# types only carry numbers, text and each other.
+TRUSTED = frozenset(
+    {f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "str", "tuple")}
+    | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}
+    | {f"numpy.{np.dtype(kind).type.__name__}" for kind in ("f4", "f8", "i4", "i8", "u4", "u8")}
+    | {"numpy.bool", "numpy.bool_", "numpy.str_"}
+    | {f"sklearn.decomposition._{name}" for name in ("pca.PCA", "fastica.FastICA")}
+    | {"sklearn.decomposition._truncated_svd.TruncatedSVD", "sklearn.pipeline.Pipeline"}
+    | {
+        f"sklearn.preprocessing._data.{name}"
+        for name in ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
+    }
+    | {"cafelearn.encoding.TableEncoder"}
+    | {
+        f"cafelearn.extraction.{name}"
+        for name in ("autoencoder.Autoencoder", "ica.ReconstructionICA", "nmf.ReplicatedNMF")
+    }
+    | {f"{model.__module__}.{model.__qualname__}" for model in MODELS}
+)
+LOADERS = frozenset(
+    f"{name}Node"
+    for name in ("Dict", "DType", "Json", "List", "NdArray", "Object", "RandomState", "Tuple")
+) | {"TypeNode", "CachedNode"}
+
+
+class ModelFileError(ValueError):
+    """A model that cannot be saved, or a file that cannot be loaded as one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cafelearn.persistence import ModelFileError, load_model
+    >>> path = Path(tempfile.mkdtemp()) / "model.skops"
+    >>> _ = path.write_text("not a model")
+    >>> try:
+    ...     load_model(path)
+    ... except ModelFileError:
+    ...     "refused"
+    'refused'
+    """
+
+
+def save_model(model, path, force: bool = False) -> Path:
+    """Save a fitted model.
+
+    Parameters
+    ----------
+    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
+        The model. Scalers and extractors inside it have to be among those that
+        :func:`load_model` trusts: those that CAFE knows by name, apart from UMAP, and a
+        few of scikit-learn's.
+    path : str or Path
+        The file to write; ``.skops`` is the usual suffix.
+    force : bool, default=False
+        Whether a file that exists may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The file.
+
+    See Also
+    --------
+    load_model : Get it back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn.persistence import load_model, save_model
+    >>> X = load("iris").data
+    >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(X)
+    >>> path = save_model(cafe, Path(tempfile.mkdtemp()) / "iris.skops")
+    >>> bool((load_model(path).transform(X) == cafe.transform(X)).all())
+    True
+    """
+    if not isinstance(model, MODELS):
+        raise TypeError(
+            f"save_model needs a {', '.join(kind.__name__ for kind in MODELS[:-1])} or "
+            f"{MODELS[-1].__name__}, got {type(model).__name__}."
+        )
+    check_is_fitted(model)
+    data = _pack(model)
+    unknown = _untrusted(_schema(zipfile.ZipFile(io.BytesIO(data))))
+    if unknown:
+        raise ModelFileError(
+            f"save_model cannot save a {type(model).__name__} with {listed(unknown, str)}: "
+            "load_model would refuse it."
+        )
+    with atomic_path(path, force) as temporary:
+        temporary.write_bytes(data)
+    return Path(path)
+
+
+def load_model(path):
+    """Load a model that :func:`save_model` has written.
+
+    Nothing in the file is executed. It may hold numbers, text, the estimators of this
+    package and some of scikit-learn's; a file with anything else is refused.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, comes from a later version of the package or
+        holds types that are not trusted.
+
+    See Also
+    --------
+    save_model : Write such a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cafelearn import RangeScaler
+    >>> from cafelearn.persistence import load_model, save_model
+    >>> path = Path(tempfile.mkdtemp()) / "scaler.skops"
+    >>> _ = save_model(RangeScaler().fit([[0.0], [4.0]]), path)
+    >>> load_model(path).transform([[3.0]])
+    array([[0.25]])
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
+    if not path.exists():
+        raise FileNotFoundError(f"load_model cannot find {path}.")
+    # All looks are at the same bytes, whatever happens to the file meanwhile.
+    data = path.read_bytes()
+    if not data.startswith(b"PK\x03\x04"):
+        raise ModelFileError(f"{path} is not a model: it is no skops file.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            _check_header(path, archive)
+            unknown = _untrusted(_schema(archive))
+    except ModelFileError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, *_MALFORMED) as error:
+        raise ModelFileError(f"{path} is damaged or cut off: {_short(error)}.") from error
+    if unknown:
+        raise ModelFileError(
+            f"{path} was not loaded: it holds types that are not trusted, "
+            f"{listed(unknown, str)}."
+        )
+    return _unpack(path, data)
+
+
+_MALFORMED = (
+    AttributeError,
+    EOFError,
+    ImportError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def _skops():
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError(
+            "Saving and loading models needs the package skops: pip install 'cafelearn[cli]'."
+        ) from error
+    return skops.io
+
+
+def _pack(model):
+    buffer = io.BytesIO()
+    try:
+        _skops().dump(model, buffer, compression=zipfile.ZIP_DEFLATED)
+    except (AttributeError, TypeError, NotImplementedError, RecursionError) as error:
+        parts = {
+            type(part).__name__
+            for part in (getattr(model, "extractor_", None), getattr(model, "scaler_", None))
+            if part is not None
+        }
+        inside = f" with {' and '.join(sorted(parts))}" if parts else ""
+        raise ModelFileError(
+            f"save_model cannot save this {type(model).__name__}{inside}: {_short(error)}."
+        ) from error
+    import cafelearn
+
+    header = {
+        "format": FORMAT,
+        "cafelearn": cafelearn.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(HEADER, json.dumps(header))
+    return buffer.getvalue()
+
+
+def _unpack(path, data):
+    skops_io = _skops()
+    try:
+        model = skops_io.loads(data, trusted=sorted(TRUSTED))
+        check_is_fitted(model)
+    except (NotFittedError, zipfile.BadZipFile, zlib.error, *_MALFORMED) as error:
+        raise ModelFileError(f"{path} is damaged: {_short(error)}.") from error
+    if not isinstance(model, MODELS):
+        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a model.")
+    return model
+
+
+def _check_header(path, archive):
+    if HEADER not in archive.namelist():
+        raise ModelFileError(f"{path} is not a model that save_model has written.")
+    header = json.loads(archive.read(HEADER))
+    if header["format"] != FORMAT:
+        raise ModelFileError(
+            f"{path} was written by cafelearn {header['cafelearn']} in format "
+            f"{header['format']}; this version reads format {FORMAT}. Use that version, or fit "
+            "and save the model again."
+        )
+
+
+def _schema(archive):
+    return json.loads(archive.read("schema.json"))
+
+
+def _untrusted(schema):
+    """Names of the types and loaders in a skops schema that are not on our lists."""
+    found, todo = set(), [schema]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            if "__class__" in node or "__loader__" in node:
+                name = f"{node.get('__module__')}.{node.get('__class__')}"
+                if name not in TRUSTED:
+                    found.add(name)
+                elif node.get("__loader__") not in LOADERS:
+                    found.add(f"{name} ({node.get('__loader__')})")
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+    return sorted(found)
+
+
+def _short(error):
+    """The first line of what an exception says."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

@@ -1,0 +1,238 @@
+"""TabularCAFE: CAFE for tables as they are found, with text and missing values."""
+
+from numbers import Integral
+
+import pandas as pd
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn.cafe import CAFE
+from cafelearn.encoding import TableEncoder
+
+
+class TabularCAFE(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """CAFE on a data frame of numbers, text and truth values.
+
+    The columns are encoded by a :class:`~cafelearn.encoding.TableEncoder`, with the
+    categories, medians and constant columns of the training rows, and given to CAFE.
+
+    Parameters
+    ----------
+    cafe : CAFE, default=None
+        The settings; it is cloned. None means ``CAFE()``.
+    impute : {"median"} or None, default=None
+        What to do with missing values: refuse them, or impute the median of numbers and the
+        most frequent value of categories.
+    categorical : sequence of str, default=()
+        Columns of numbers that are to be treated as categories.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    id_column : str, default=None
+        The column that names the rows. It is left out of the fit.
+    max_categories : int, default=100
+        Text columns with more distinct values than this are refused.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+        The fitted encoder.
+    cafe_ : CAFE
+        The fitted CAFE.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    n_features_in_ : int
+        Number of columns seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns seen during :meth:`fit`. Defined only when `X` has names that are
+        all strings.
+
+    See Also
+    --------
+    CAFE : The method itself, on numbers.
+
+    Examples
+    --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn.tabular import TabularCAFE
+    >>> table = load("iris").frame.assign(big=lambda t: t.iloc[:, 0] > 6)
+    >>> model = TabularCAFE(CAFE(3, p=2.0, n_init=5, random_state=0), drop=["target"])
+    >>> model.fit_transform(table).shape
+    (150, 3)
+    >>> model.weights_frame().columns[-2:].tolist()
+    ['big=False', 'big=True']
+    """
+
+    _parameter_constraints = {
+        "cafe": [CAFE, None],
+        "impute": [StrOptions({"median"}), None],
+        "categorical": ["array-like"],
+        "drop": ["array-like"],
+        "id_column": [str, None],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        cafe=None,
+        *,
+        impute=None,
+        categorical=(),
+        drop=(),
+        id_column=None,
+        max_categories=100,
+    ):
+        self.cafe = cafe
+        self.impute = impute
+        self.categorical = categorical
+        self.drop = drop
+        self.id_column = id_column
+        self.max_categories = max_categories
+
+    # The CAFE of the user is not fitted yet.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Encode the table and fit CAFE.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : TabularCAFE
+            The fitted estimator.
+        """
+        names = [] if self.id_column is None else [self.id_column]
+        self.encoder_ = TableEncoder(
+            self.impute,
+            categorical=self.categorical,
+            drop=list(dict.fromkeys([*self.drop, *names])),
+            max_categories=self.max_categories,
+        )
+        encoded = self.encoder_.fit(X).transform(X)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        if hasattr(self.encoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+        self.cafe_ = clone(CAFE() if self.cafe is None else self.cafe).fit(encoded)
+        self.labels_ = self.cafe_.labels_
+        self.n_iter_ = self.cafe_.n_iter_
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit, and extract the features of the training rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The same as ``fit(X).transform(X)``.
+        """
+        return self.fit(X).transform(X)
+
+    def transform(self, X):
+        """Extract the features of new rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            See :meth:`CAFE.transform`.
+        """
+        return self._fitted().transform(self.encode(X))
+
+    def predict(self, X):
+        """Find the cluster of each row.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the nearest centre.
+        """
+        return self._fitted().predict(self.encode(X))
+
+    def assignment_margin(self, X):
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            See :meth:`CAFE.assignment_margin`.
+        """
+        return self._fitted().assignment_margin(self.encode(X))
+
+    def weights_frame(self):
+        """The feature weights as a table with names.
+
+        Returns
+        -------
+        weights : pandas.DataFrame of shape (n_clusters, n_features)
+            One row per cluster, one column per encoded feature.
+        """
+        return self._fitted().weights_frame()
+
+    def encode(self, X):
+        """The numbers that CAFE is given for a table.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        encoded : pandas.DataFrame of shape (n_samples, n_features)
+            One row per row of `X`; the index is the `id_column` where there is one.
+        """
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(X)
+        if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
+            encoded.index = pd.Index(X[self.id_column], name=self.id_column)
+        return encoded
+
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.cafe_
+
+    @property
+    def _n_features_out(self):
+        return self.cafe_._n_features_out
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.impute is not None
+        return tags

@@ -1,0 +1,379 @@
+"""The command line: what users type, what they read, and what their files look like."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from cafelearn import CAFE
+from cafelearn.cli import main
+from cafelearn.cli.reading import read_table
+from cafelearn.datasets import load
+from cafelearn.encoding import TableEncoder
+from cafelearn.persistence import load_model
+
+IRIS = load("iris").frame
+QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
+
+
+@pytest.fixture
+def iris(tmp_path):
+    """A file with numbers, text, truth values, a constant, names and classes."""
+    frame = IRIS.rename(columns={"target": "species"}).assign(
+        kind=np.where(np.arange(150) % 3, "a", "b"),
+        big=IRIS.iloc[:, 0] > 6,
+        same=1,
+        name=[f"=flower{i}" for i in range(150)],
+    )
+    path = tmp_path / "iris.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def cafe(capsys):
+    """Run the command; gives exit code, standard output and standard error."""
+
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+class TestFit:
+    def test_files_and_words(self, iris, cafe, tmp_path):
+        out, model = tmp_path / "features.parquet", tmp_path / "model.skops"
+        options = ("--label", "species", "--id", "name", "--out", out, "--model", model)
+        code, said, remarks = cafe("fit", iris, "-k", 3, "-r", 2, *QUICK, *options)
+        assert code == 0
+        assert "150 rows, 9 columns" in said
+        assert "ARI" in said
+        assert "Left out, because they do not vary: 'same'" in remarks
+        features = pd.read_parquet(out)
+        assert list(features) == ["name", "cluster", "margin", "cafe0", "cafe1"]
+        # The same as by hand.
+        fitted = load_model(model)
+        table = read_table(iris)
+        encoded = TableEncoder(drop=["species", "name"]).fit(table).transform(table)
+        by_hand = CAFE(3, n_components=2, p=(2.0,), n_init=2, random_state=0).fit(encoded)
+        np.testing.assert_array_equal(features["cluster"], by_hand.labels_)
+        np.testing.assert_array_equal(features[["cafe0", "cafe1"]], by_hand.transform(encoded))
+        np.testing.assert_array_equal(features["margin"], by_hand.assignment_margin(encoded))
+        np.testing.assert_array_equal(fitted.transform(table), by_hand.transform(encoded))
+        ari = adjusted_rand_score(table["species"], by_hand.labels_)
+        assert f"ARI {ari:.3f}" in said
+
+    def test_json_is_one_object_and_nothing_else(self, iris, cafe):
+        code, out, _ = cafe(
+            *("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--json"),
+            *("--p", 1.5, "--p", 2, "--n-init", 2),
+        )
+        facts = json.loads(out)
+        assert code == 0
+        assert out.count("\n") == 1
+        assert facts["exponents"] == [1.5, 2.0]
+        assert facts["p"] in (1.5, 2.0)
+        assert sum(cluster["rows"] for cluster in facts["clusters"]) == 150
+        assert facts["constant"] == ["same"]
+        assert set(facts["label"]) == {"column", "rows", "ari", "nmi"}
+        assert "do not vary" in facts["remarks"][0]
+
+    def test_options_reach_the_model(self, iris, cafe, tmp_path):
+        path = tmp_path / "m.skops"
+        code, out, err = cafe(
+            *("fit", iris, "-k", 2, "--drop", "name", "--drop", "kind", "--label", "species"),
+            *("--extractor", "ica", "--rescaling", "centroid", "--scaling", "none"),
+            *("--offset", "0.25", "--n-init", 3, "--p", 3, "--seed", 7, "--jobs", 2),
+            *("--category", "same", "--impute", "median", "--model", path, "--quiet"),
+        )
+        assert (code, out, err) == (0, "", "")
+        model = load_model(path)
+        assert model.drop == ["name", "kind", "species"]
+        assert (model.impute, model.categorical) == ("median", ["same"])
+        chosen = model.cafe_.get_params(deep=False)
+        assert (
+            chosen
+            | {
+                "n_clusters": 2,
+                "extractor": "ica",
+                "rescaling": "centroid",
+                "scaling": None,
+                "dispersion_offset": 0.25,
+                "n_init": 3,
+                "p": (3.0,),
+                "random_state": 7,
+                "n_jobs": 2,
+            }
+            == chosen
+        )
+
+    def test_missing_values(self, cafe, tmp_path):
+        frame = IRIS.drop(columns="target").assign(kind=["a", "b", "b"] * 50)
+        frame.loc[[3, 5], "sepal_width"] = np.nan
+        frame.loc[7, "kind"] = np.nan
+        path = tmp_path / "holes.csv"
+        frame.to_csv(path, index=False)
+        code, _, err = cafe("fit", path, "-k", 3, *QUICK)
+        assert code == 2
+        assert "'sepal_width' has 2, 'kind' has 1" in err
+        assert "--impute median" in err
+        model = tmp_path / "m.skops"
+        assert (
+            cafe("fit", path, "-k", 3, "--impute", "median", "--model", model, *QUICK)[0] == 0
+        )
+        encoded = load_model(model).encode(frame)
+        assert encoded.loc[3, "sepal_width"] == frame["sepal_width"].median()
+        assert encoded.loc[7, ["kind=a", "kind=b"]].tolist() == [0, 1]
+
+    def test_outputs_are_checked_before_computing(self, iris, cafe, tmp_path, monkeypatch):
+        monkeypatch.setattr(CAFE, "fit", lambda *_: pytest.fail("computed"))
+        old = tmp_path / "old.csv"
+        old.write_text("keep")
+        fit = ("fit", iris, "-k", 3, "--drop", "name")
+        for options, message in [
+            (("--out", old), "exists already"),
+            (("--out", tmp_path / "no" / "f.csv"), "there is no directory"),
+            (("--out", tmp_path / "f.xlsx"), "what kind of file"),
+            (("--model", tmp_path), "it is a directory"),
+            (("--out", iris, "--force"), "same file as the file that is read"),
+            (("--out", tmp_path / "f.csv", "--report", tmp_path / "f.csv"), "same file as"),
+            (("--extractor", "umap", "--model", tmp_path / "m.skops"), "cannot save"),
+        ]:
+            code, _, err = cafe(*fit, *options)
+            assert code == 2, options
+            assert message in err
+        assert old.read_text() == "keep"
+        assert "species" in iris.read_text()
+
+    def test_report(self, iris, cafe, tmp_path):
+        path = tmp_path / "report.html"
+        fit = ("fit", iris, "-k", 3, "--id", "name", "--label", "species", *QUICK)
+        assert cafe(*fit, "--report", path)[0] == 0
+        assert "<html" in path.read_text(encoding="utf-8")
+        assert cafe(*fit, "--report", path)[0] == 2
+        assert cafe(*fit, "--report", path, "--force")[0] == 0
+
+    def test_a_column_that_counts_is_pointed_out(self, cafe, tmp_path):
+        path = tmp_path / "index.csv"
+        IRIS.to_csv(path)  # with its index, under an empty name
+        code, _, err = cafe("fit", path, "-k", 3, *QUICK)
+        assert code == 0
+        assert "'' at 1 is now 'column 1'" in err
+        assert "just count the rows: 'column 1'" in err
+
+
+class TestErrors:
+    def test_one_line_and_exit_code_2(self, iris, cafe, tmp_path):
+        for args, message in [
+            (("fit", tmp_path / "no.csv", "-k", 2), "there is no file"),
+            (("fit", tmp_path, "-k", 2), "is a directory"),
+            (("fit", iris), "Missing option '-k'"),
+            (("fit", iris, "-k", "two"), "-k"),
+            (("fit", iris, "-k", 3), "'name' (150 in 150 rows)"),
+            (("fit", iris, "-k", 3, "--drop", "nam"), "did you mean 'name'?"),
+            (("fit", iris, "-k", 3, "--label", "specie"), "did you mean 'species'?"),
+            (("fit", iris, "-k", 3, "--drop", "name", "--offset", "much"), "--offset needs"),
+            (("fit", iris, "-k", 3, "--drop", "name", "--p", 0.5), "above 1, got 0.5"),
+            (("fit", iris, "-k", 3, "--drop", "name", "-r", 99, *QUICK), "n_components <="),
+            (("fit", iris, "-k", 3, "--delimiter", "ab"), "one character"),
+            (("brew", iris), "No such command 'brew'"),
+            (("explain", iris, iris, "--row", 1), "is not a model"),
+        ]:
+            code, out, err = cafe(*args, "--json") if args[0] != "brew" else cafe(*args)
+            lines = [line for line in err.splitlines() if not line.startswith("remark")]
+            assert code == 2, args
+            assert out == ""
+            assert len(lines) == 1
+            assert message in lines[0]
+
+    def test_our_own_failures_are_1(self, iris, cafe, monkeypatch):
+        def fail(*_):
+            raise RuntimeError("broken\nin two")
+
+        monkeypatch.setattr(CAFE, "fit", fail)
+        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
+        assert code == 1
+        assert err == "cafe fit: RuntimeError: broken in two (--debug shows where)\n"
+        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name", "--debug")
+        assert code == 1
+        assert "Traceback" in err
+
+    def test_interrupted(self, iris, cafe, monkeypatch):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(CAFE, "fit", interrupt)
+        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
+        assert (code, err) == (130, "cafe fit: interrupted\n")
+
+    def test_names_cannot_touch_the_terminal(self, cafe, tmp_path):
+        frame = IRIS.drop(columns="target")
+        frame.columns = ["\x1b[31mred", "[bold]x[/bold]", "<script>", '"quoted", \u202eback']
+        path = tmp_path / "evil.csv"
+        frame.to_csv(path, index=False)
+        code, out, _ = cafe("fit", path, "-k", 3, *QUICK)
+        assert code == 0
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        for name in ("\\x1b[31mred", "[bold]x[/bold]", "<script>", '"quoted", \\u202eback'):
+            assert name in out
+
+
+class TestProcess:
+    def run(self, *args, **options):
+        return subprocess.run(
+            [sys.executable, "-m", "cafelearn", *map(str, args)],
+            capture_output=True,
+            text=True,
+            **options,
+        )
+
+    def test_streams_and_codes(self, iris):
+        done = self.run("fit", iris, "-k", 3, "--drop", "name", "--json", *QUICK)
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["p"] == 2
+        assert done.stderr.startswith("remark:")
+        done = self.run("fit", iris, "-k", 3)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+    def test_a_narrow_encoding(self, iris, tmp_path):
+        path = tmp_path / "greek.csv"
+        IRIS.rename(columns={"sepal_width": "πλάτος"}).to_csv(path, index=False)
+        env = os.environ | {"PYTHONIOENCODING": "ascii"}
+        done = self.run("fit", path, "-k", 3, *QUICK, env=env)
+        assert done.returncode == 0, done.stderr
+
+    @pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
+    def test_ctrl_c(self, tmp_path):
+        path = tmp_path / "large.csv"
+        rng = np.random.default_rng(0)
+        pd.DataFrame(rng.normal(size=(3000, 30))).add_prefix("v").to_csv(path, index=False)
+        command = ["fit", path, "-k", "20", "--n-init", "5000", "--out", tmp_path / "f.csv"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cafelearn", *map(str, command)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        process.stdout.readline()  # "Read ...": the fit begins
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert err.splitlines()[-1] == "cafe fit: interrupted"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_without_the_extra(self):
+        code = (
+            "import sys; sys.modules['typer'] = None\n"
+            "from cafelearn.cli import main; sys.exit(main([]))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "pip install 'cafelearn[cli]'" in done.stderr
+
+
+class TestPlace:
+    @pytest.fixture
+    def model(self, iris, cafe, tmp_path):
+        path = tmp_path / "m.skops"
+        fit = ("fit", iris, "-k", 3, "--id", "name", "--label", "species", *QUICK)
+        assert cafe(*fit, "--model", path, "--out", tmp_path / "fitted.feather")[0] == 0
+        return path
+
+    def test_transform_gives_what_fit_gave(self, model, iris, cafe, tmp_path):
+        for suffix in ("csv", "tsv.gz", "jsonl", "jsonl.gz", "parquet", "feather"):
+            out = tmp_path / f"again.{suffix}"
+            code, said, _ = cafe("transform", model, iris, "--out", out)
+            assert code == 0
+            assert "Wrote" in said
+            again = read_table(out)
+            fitted = pd.read_feather(tmp_path / "fitted.feather")
+            if "sv" in suffix:  # text for spreadsheets
+                fitted["name"] = "'" + fitted["name"]
+            pd.testing.assert_frame_equal(again, fitted, check_dtype=False)
+
+    def test_transform_of_other_tables(self, model, iris, cafe, tmp_path):
+        table = read_table(iris).drop(columns="name").assign(extra=1)
+        table.loc[0, "kind"] = "new"
+        other, out = tmp_path / "other.csv", tmp_path / "out.csv"
+        table.to_csv(other, index=False)
+        code, _, err = cafe("transform", model, other, "--out", out)
+        assert code == 0
+        assert "columns that are not used: 'extra'" in err
+        assert "Column 'kind' has values that the fit has not seen, in 1 rows: 'new'" in err
+        assert list(pd.read_csv(out))[:3] == ["row", "cluster", "margin"]
+        table.drop(columns=["kind", "big"]).to_csv(other, index=False)
+        code, _, err = cafe("transform", model, other, "--out", out, "--force")
+        assert code == 2
+        assert "'kind', 'big' are missing from the table" in err
+
+    def test_explain(self, model, iris, cafe):
+        code, said, _ = cafe("explain", model, iris, "--row", 70)
+        assert code == 0
+        assert "Row 70 is in cluster" in said
+        assert "petal_width" in said
+        by_row, by_id = (
+            json.loads(cafe("explain", model, iris, *which, "--json")[1])
+            for which in (("--row", 70), ("--id", "=flower70"))
+        )
+        assert by_row["features"] == by_id["features"]
+        p = by_row["p"]
+        difference = by_row["second_distance"] ** p - by_row["first_distance"] ** p
+        total = sum(feature["contribution"] for feature in by_row["features"])
+        assert total == pytest.approx(difference, rel=1e-9)
+
+    def test_explain_needs_one_row(self, model, iris, cafe):
+        for which, message in [
+            ((), "either --row or --id"),
+            (("--row", 1, "--id", "=flower1"), "either --row or --id"),
+            (("--row", 150), "rows 0 to 149"),
+            (("--id", "nobody"), "no row has this value"),
+        ]:
+            code, _, err = cafe("explain", model, iris, *which)
+            assert code == 2
+            assert message in err
+
+
+def test_demo(cafe, tmp_path):
+    code, said, _ = cafe("demo", "--out", tmp_path, "--json", "--jobs", 1)
+    facts = json.loads(said)
+    assert code == 0
+    assert facts["ari"]["CAFE"] > facts["ari"]["PCA"]
+    assert (tmp_path / "cafe-demo.html").stat().st_size > 10_000
+    code, said, _ = cafe("demo", "--out", tmp_path, "--jobs", 1, "--force")
+    assert code == 0
+    assert "* " in said
+    assert str(tmp_path / "cafe-demo.html") in said
+    assert cafe("demo", "--out", tmp_path)[0] == 2
+
+
+def test_bench(cafe):
+    code, out, _ = cafe("bench", "--rows", 500, "--features", 4, "--clusters", 3, "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert [found["p"] for found in facts["mwk_means"]] == [2.0, 1.1, 1.5, 3.0]
+    for found in facts["mwk_means"]:
+        assert found["ratio"] == pytest.approx(found["seconds"] / facts["lloyd_seconds"])
+        assert 0 < found["seconds"] < 10
+    assert cafe("bench", "--rows", 100, "--clusters", 101)[0] == 2
+
+
+def test_many_columns(tmp_path, cafe):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "wide.csv"
+    frame = pd.DataFrame(rng.normal(size=(30, 10_000))).add_prefix("gene")
+    frame.to_csv(path, index=False)
+    code, out, _ = cafe("fit", path, "-k", 2, "-r", 2, "--n-init", 1, "--p", 2, "--json")
+    assert code == 0
+    assert json.loads(out)["features"] == 10_000

@@ -1,0 +1,128 @@
+"""Tables from files that somebody else has written, and tables that are written."""
+
+import gzip
+
+import pandas as pd
+import pytest
+
+from cafelearn.cli.options import Reading
+from cafelearn.cli.reading import read_table
+from cafelearn.cli.writing import write_table
+
+
+class TestReading:
+    def read(self, tmp_path, content, name="t.csv", **options):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        remarks = []
+        return read_table(path, Reading(**options), remarks.append), " ".join(remarks)
+
+    @pytest.mark.parametrize(
+        ("delimiter", "word"), [(";", "semi"), ("\t", "tabs"), ("|", "bars")]
+    )
+    def test_another_delimiter(self, tmp_path, delimiter, word):
+        text = "a,b,c\n1,2,x\n3,4,y\n".replace(",", delimiter)
+        frame, remarks = self.read(tmp_path, text)
+        assert frame.to_dict("list") == {"a": [1, 3], "b": [2, 4], "c": ["x", "y"]}
+        assert word in remarks
+        frame, _ = self.read(tmp_path, "a!b\n1!2\n", delimiter="!")
+        assert list(frame) == ["a", "b"]
+
+    def test_a_header_with_a_comma_and_semicolons(self, tmp_path):
+        frame, _ = self.read(tmp_path, "weight, kg;height\n1;2\n3;4\n")
+        assert list(frame) == ["weight, kg", "height"]
+
+    def test_encodings(self, tmp_path):
+        text = "naïve,b\né,1\n"
+        for encoding, word in [("utf-8-sig", ""), ("latin-1", "Latin-1"), ("utf-16", "")]:
+            frame, remarks = self.read(tmp_path, text.encode(encoding))
+            assert list(frame) == ["naïve", "b"]
+            assert frame["naïve"].tolist() == ["é"]
+            assert word in remarks
+
+    def test_names_are_repaired(self, tmp_path):
+        frame, remarks = self.read(tmp_path, "a,a,,a (2), b ,\n1,2,3,4,5,6\n")
+        assert list(frame) == ["a", "a (3)", "column 3", "a (2)", "b", "column 6"]
+        assert "'a' at 2 is now 'a (3)'" in remarks
+        assert frame.iloc[0].tolist() == [1, 2, 3, 4, 5, 6]
+
+    def test_strange_names_and_values(self, tmp_path):
+        text = '"<script>alert(1)</script>","say ""hi"", x"\n"=cmd()|x","two\nlines"\n'
+        frame, _ = self.read(tmp_path, text)
+        assert list(frame) == ["<script>alert(1)</script>", 'say "hi", x']
+        assert frame.iloc[0].tolist() == ["=cmd()|x", "two\nlines"]
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("", "is empty"),
+            ("\n\n", "no lines but empty ones"),
+            ("a,b\n", "a header but no rows"),
+            ("a,b\n1,2\n1,2,3\n", "line 3 has 3 fields, but the header has 2"),
+            ("a,b\n" + "1,2\n" * 50 + "1,2,3\n", "line 52 has 3 fields, but the header has 2"),
+            ('a,b\n1,"open\n', "opened and never closed"),
+            (b"a,b\n1,\0\n", "is not text"),
+            ("a;b\n1,5;2,5\n3,5;1,0\n", "decimal commas.*--decimal ','"),
+        ],
+    )
+    def test_refused(self, tmp_path, content, message):
+        with pytest.raises(ValueError, match=message):
+            self.read(tmp_path, content)
+
+    def test_decimal_commas_and_words_for_missing(self, tmp_path):
+        frame, _ = self.read(tmp_path, "a;b\n1,5;2\n3,5;1\n", decimal=",")
+        assert frame["a"].tolist() == [1.5, 3.5]
+        frame, remarks = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n")
+        assert "text because of some values: 'a' ('?')" in remarks
+        frame, _ = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n", missing=("?",))
+        assert frame["a"].isna().tolist() == [False, True, False]
+
+    def test_no_header(self, tmp_path):
+        frame, remarks = self.read(tmp_path, "1,2\n3,4\n")
+        assert "--no-header" in remarks
+        assert len(frame) == 1
+        frame, _ = self.read(tmp_path, "1,2\n3,4\n", header=False)
+        assert frame.to_dict("list") == {"column 1": [1, 3], "column 2": [2, 4]}
+
+    def test_json_lines(self, tmp_path):
+        frame, _ = self.read(tmp_path, '{"a": 1, "b": "x"}\n\n{"a": 2.5}\n', "t.jsonl")
+        assert frame["a"].tolist() == [1, 2.5]
+        assert frame["b"].isna().tolist() == [False, True]
+        for content, message in [
+            ('{"a": 1}\n{"a": \n', "line 2 is not JSON"),
+            ("[1, 2]\n", "line 1 is not a JSON object"),
+            ("[" * 100_000, "line 1 is nested too deeply"),
+            ("\n", "has no rows"),
+            (b'{"a": "\xe9"}\n', "is not UTF-8"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                self.read(tmp_path, content, "t.jsonl")
+
+    def test_compressed(self, tmp_path):
+        frame, _ = self.read(tmp_path, gzip.compress(b"a,b\n1,2\n"), "t.csv.gz")
+        assert frame.to_dict("list") == {"a": [1], "b": [2]}
+        for content in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 1000)[:-20]):
+            with pytest.raises(ValueError, match="no gzip file, or cut off"):
+                self.read(tmp_path, content, "t.csv.gz")
+
+    def test_columnar_files(self, tmp_path):
+        frame = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"])}, index=["r", "s"])
+        frame.to_parquet(tmp_path / "t.parquet")
+        remarks = []
+        found = read_table(tmp_path / "t.parquet", remark=remarks.append)
+        assert list(found) == ["index", "a", "b"]
+        assert "index of the table is read as a column" in remarks[0]
+        for name in ("t.parquet", "t.feather"):
+            with pytest.raises(ValueError, match=f"cannot be read as {name[2:]}"):
+                self.read(tmp_path, "a,b\n1,2\n", name)
+        with pytest.raises(ValueError, match="what kind of file"):
+            self.read(tmp_path, "a,b\n1,2\n", "t.xlsx")
+
+
+def test_written_csv_has_no_formulas(tmp_path):
+    frame = pd.DataFrame({"=n": ["=cmd()", "+1", "-x", "@a", "\tb", "fine"], "v": [-1.5] * 6})
+    written = pd.read_csv(write_table(frame, tmp_path / "f.csv"))
+    assert written["'=n"].tolist() == ["'=cmd()", "'+1", "'-x", "'@a", "'\tb", "fine"]
+    assert written["v"].tolist() == [-1.5] * 6
+    kept = pd.read_parquet(write_table(frame, tmp_path / "f.parquet"))
+    assert kept["=n"].tolist() == frame["=n"].tolist()

@@ -1,0 +1,123 @@
+"""Estimators for tables of numbers and text, and why a row is in its cluster."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn.datasets import load
+from cafelearn.encoding import TableEncoder
+from cafelearn.explanation import explain
+from cafelearn.tabular import TabularCAFE
+
+IRIS = load("iris").frame
+
+
+class TestEncoder:
+    def test_kinds_of_columns(self):
+        frame = pd.DataFrame(
+            {
+                "whole": [1, 2, 3],
+                "nullable": pd.array([1, 2, 4], dtype="Int64"),
+                "objects": pd.Series([1, 2.5, 3], dtype=object),
+                "flag": [True, False, True],
+                "level": pd.Categorical(["low", "high", "low"], ["low", "high"], ordered=True),
+                "text": ["x", "y", "z"],
+            }
+        )
+        encoded = TableEncoder().fit_transform(frame)
+        assert list(encoded) == [
+            *("whole", "nullable", "objects", "flag=False", "flag=True"),
+            *("level=low", "level=high", "text=x", "text=y", "text=z"),
+        ]
+        assert encoded.loc[1].tolist() == [2, 2, 2.5, 1, 0, 0, 1, 0, 1, 0]
+        codes = TableEncoder(categorical=["whole"]).fit_transform(frame)
+        assert list(codes)[2:5] == ["whole=1", "whole=2", "whole=3"]
+
+    def test_refused_columns(self):
+        days = pd.DataFrame({"a": [1, 2], "day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+        with pytest.raises(ValueError, match=r"'day' \(datetime64"):
+            TableEncoder().fit(days)
+        with pytest.raises(ValueError, match="'lists'"):
+            TableEncoder().fit(pd.DataFrame({"lists": [[1], [2]]}))
+        with pytest.raises(ValueError, match=r"infinite.*'a' has 1"):
+            TableEncoder().fit(pd.DataFrame({"a": [1, np.inf]}))
+        with pytest.raises(ValueError, match="columns that vary"):
+            TableEncoder().fit(pd.DataFrame({"a": [1, 1]}))
+        with pytest.raises(ValueError, match="without any value: 'a'"):
+            TableEncoder("median").fit(pd.DataFrame({"a": [np.nan] * 2, "b": [1, 2]}))
+        many = pd.DataFrame({"zip": [f"{i % 120}" for i in range(1000)]})
+        with pytest.raises(ValueError, match=r"'zip' \(120 in 1000 rows\)"):
+            TableEncoder().fit(many)
+        assert TableEncoder(max_categories=120).fit_transform(many).shape == (1000, 120)
+        collision = pd.DataFrame({"a=x": [1, 2], "a": ["x", "y"]})
+        with pytest.raises(ValueError, match="two features the name 'a=x'"):
+            TableEncoder().fit(collision)
+
+    def test_new_rows(self):
+        frame = pd.DataFrame({"n": [1.0, 2.0, 4.0], "c": ["x", "y", "x"]})
+        encoder = TableEncoder("median").fit(frame)
+        new = pd.DataFrame({"c": ["z", None], "n": [np.nan, 9.0]})
+        with pytest.warns(UserWarning, match="not seen, in 1 rows: 'z'"):
+            encoded = encoder.transform(new)
+        assert encoded.to_numpy().tolist() == [[2, 0, 0], [9, 1, 0]]
+        with pytest.raises(ValueError, match="needs numbers in column 'n', got 'many'"):
+            encoder.transform(pd.DataFrame({"n": ["1", "many"], "c": ["x", "x"]}))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert encoder.transform(frame.iloc[:, ::-1]).columns[0] == "n"
+
+    def test_single_precision(self):
+        frame = pd.DataFrame({"n": np.float32([1, 2]), "c": ["x", "y"]})
+        assert set(TableEncoder().fit_transform(frame).dtypes) == {np.dtype(np.float32)}
+
+
+@parametrize_with_checks(
+    [TableEncoder(), TabularCAFE(CAFE(2, p=2.0, n_init=1, random_state=0))]
+)
+def test_tables_estimators_are_scikit_learns(estimator, check):
+    check(estimator)
+
+
+class TestExplain:
+    @pytest.mark.parametrize("p", [1.1, 2.0, 5.0])
+    def test_contributions_add_up(self, p, data):
+        model = MinkowskiWeightedKMeans(3, p=p, n_init=2, random_state=0).fit(data)
+        for row in (0, 57, -1):
+            found = explain(model, data, row)
+            two = np.sort(model.transform(data)[row])[:2]
+            total = found["contribution"].sum()
+            assert total == pytest.approx(two[1] ** p - two[0] ** p, rel=1e-8, abs=1e-14)
+            assert found.attrs["first"] == model.labels_[row]
+            assert found.attrs["margin"] == pytest.approx(1 - two[0] / two[1])
+            size = found["contribution"].abs().to_numpy()
+            assert (np.diff(size) <= 0).all()
+
+    def test_units_are_those_of_the_data(self):
+        X = IRIS.drop(columns="target")
+        cafe = CAFE(3, p=2.0, n_init=2, random_state=0).fit(X)
+        found = explain(cafe, X, 10).loc[list(X.columns)]
+        np.testing.assert_allclose(found["value"], X.iloc[10])
+        # At p = 2 the centre is the mean of the members.
+        mine = X[cafe.labels_ == found.attrs["first"]].mean()
+        np.testing.assert_allclose(found["first_center"], mine, rtol=1e-9)
+        plain = explain(
+            CAFE(3, p=2.0, n_init=2, random_state=0).fit(X.to_numpy()), X.to_numpy(), 10
+        )
+        assert set(plain.index) == {"x0", "x1", "x2", "x3"}
+        assert plain.attrs == found.attrs
+
+    def test_bad_calls(self):
+        X = IRIS.drop(columns="target")
+        cafe = CAFE(1, p=2.0, n_init=1).fit(X)
+        with pytest.raises(ValueError, match="at least two clusters"):
+            explain(cafe, X, 0)
+        with pytest.raises(IndexError, match="a row below 150, the number of rows, got 150"):
+            explain(cafe, X, 150)
+        with pytest.raises(TypeError, match="an integer"):
+            explain(cafe, X, "first")
+        with pytest.raises(TypeError, match="got RangeScaler"):
+            explain(cafe.scaler_, X, 0)
