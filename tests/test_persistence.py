@@ -40,7 +40,7 @@ def saved(model, tmp_path):
         {"extractor": TruncatedSVD(2), "n_components": None},
         {"scaling": MinMaxScaler()},
         {"scaling": None, "rescaling": "centroid"},
-        {"random_state": np.random.RandomState(0)},
+        pytest.param({"random_state": np.random.RandomState(0)}, id="RandomState"),
         {"p": np.array([1.5, 2.0])},
         {"p": [np.float64(1.5)], "dispersion_offset": np.float64(0.5)},
         {"init": X.to_numpy()[::60], "scaling": None},

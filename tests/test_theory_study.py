@@ -256,7 +256,7 @@ def test_summary_tells_the_numbers(study, with_mean):
         )
     text = summary(with_mean)
     assert "dispersion_offset='mean'" in text
-    assert "11 claims about Eq. 4 do not apply" in text
+    assert "12 claims about Eq. 4 do not apply" in text
 
 
 def test_figures_are_written_and_the_same_each_time(study, tmp_path):

@@ -1,0 +1,196 @@
+"""Write the committed results of the paper's experiment from a directory of runs.
+
+    cafe reproduce --out DIR
+    python scripts/publish_results.py DIR
+
+writes ``docs/results``: all runs as one compressed CSV file, the tables, the comparison in
+words, and the figures. The same runs always give the same files.
+"""
+
+import argparse
+import gzip
+import io
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+
+from cafelearn.experiments import METHODS, read_results
+from cafelearn.experiments.compare import compare, summary
+from cafelearn.experiments.tables import label, render
+from cafelearn.experiments.theory_figures import draw_figures
+from cafelearn.experiments.theory_study import summary as theory_summary
+from cafelearn.experiments.theory_study import theory_study
+from cafelearn.plotting import CriticalDifferenceDisplay
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+COLUMNS = [
+    *("dataset", "noise_level", "noise_scale", "version", "method", "status", "ari", "nmi"),
+    *("seconds", "sweep_seconds", "p", "k_found", "warnings", "libraries"),
+]
+# Okabe and Ito's colours.
+BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
+
+
+def main():
+    """Parse the arguments and write everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    out = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    results = read_results(arguments.directory)
+    write_runs(results, out / "grid.csv.gz")
+    comparison = compare(results)
+    (out / "comparison.txt").write_text(summary(comparison) + "\n", encoding="utf-8")
+    for format, suffix in {"text": "txt", "md": "md", "csv": "csv"}.items():
+        text = render(results, format)
+        (out / f"tables.{suffix}").write_text(text, encoding="utf-8")
+    mpl.rcParams["svg.hashsalt"] = "cafelearn"
+    draw_ranks(comparison, out)
+    draw_cells(comparison, out)
+    draw_agreement(comparison, out)
+    draw_improvement(comparison, out)
+    draw_time(results, out)
+    study = theory_study()
+    (out / "theory.txt").write_text(theory_summary(study) + "\n", encoding="utf-8")
+    draw_figures(study, out, formats=("png",))
+
+
+def write_runs(results, path):
+    """All runs in the order of their names; gzip without a date, so that bytes can agree."""
+    order = {method: place for place, method in enumerate(METHODS)}
+    results = results.assign(place=results.method.map(order))
+    results = results.sort_values(
+        ["dataset", "noise_level", "noise_scale", "version", "place"], ignore_index=True
+    )[COLUMNS]
+    for name in ("seconds", "sweep_seconds"):
+        results[name] = results[name].round(4)
+    text = io.StringIO()
+    results.to_csv(text, index=False, lineterminator="\n")
+    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def draw_ranks(comparison, out):
+    """Critical difference diagrams: all our methods, and the paper's eight by its tables."""
+    figure, axes = plt.subplots(2, 1, figsize=(9, 6.4), layout="constrained")
+    for ax, ranking, title in (
+        (axes[0], comparison.ranking, "our runs, all methods"),
+        (axes[1], comparison.published_ranking, "the published tables"),
+    ):
+        display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
+        display.plot(ax=ax)
+        ax.set_title(f"Average rank over the configurations: {title}", loc="left", fontsize=11)
+    save(figure, out / "ranks.png")
+
+
+def draw_cells(comparison, out):
+    """Our mean of each cell against the published one."""
+    cells = comparison.cells
+    methods = [method for method in METHODS if (cells.method == method).any()]
+    figure, axes = plt.subplots(
+        2, 4, figsize=(11, 5.8), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, method in zip(axes.flat, methods, strict=False):
+        own = cells[cells.method == method]
+        near = own.z.abs() <= 2
+        colour = CAFE if method.startswith("cafe") else BASELINE
+        ax.axline((0, 0), slope=1, color="0.6", linewidth=0.8, zorder=0)
+        for rows, marker, face in ((own[near], "o", colour), (own[~near], "D", "white")):
+            ax.errorbar(
+                rows.published,
+                rows.ours,
+                xerr=rows.published_std / np.sqrt(20),
+                yerr=rows.ours_std / np.sqrt(rows.n),
+                fmt=marker,
+                color=colour,
+                markerfacecolor=face,
+                markersize=4,
+                elinewidth=0.6,
+            )
+        ax.set_title(f"{label(method)}: {near.sum()} of {len(own)}", fontsize=10)
+    figure.supxlabel("published mean ARI")
+    figure.supylabel("our mean ARI")
+    figure.suptitle(
+        "All cells with their standard errors; hollow where |z| > 2; in the titles, |z| <= 2",
+        fontsize=11,
+    )
+    save(figure, out / "cells.png")
+
+
+def draw_agreement(comparison, out):
+    """Root mean square of z for each data set and method."""
+    cells = comparison.cells.assign(square=comparison.cells.z**2)
+    table = np.sqrt(cells.pivot_table(index="dataset", columns="method", values="square"))
+    table = table[[method for method in METHODS if method in table.columns]]
+    figure, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    image = ax.imshow(table, cmap="cividis", vmin=0, vmax=3, aspect="auto")
+    ax.set_xticks(range(table.shape[1]), [label(name) for name in table.columns])
+    ax.set_yticks(range(table.shape[0]), [label(name) for name in table.index])
+    for (i, j), value in np.ndenumerate(table.to_numpy()):
+        ax.text(
+            j, i, f"{value:.1f}", ha="center", va="center", color="w" if value < 1.6 else "k"
+        )
+    figure.colorbar(image, label="root mean square of z (1 is pure chance)")
+    ax.set_title("Distance from the published tables, over six settings", loc="left")
+    save(figure, out / "agreement.png")
+
+
+def draw_improvement(comparison, out):
+    """Mean gain of CAFE over its baseline by level, scale and data set."""
+    table = comparison.improvement
+    kinds = [
+        kind for kind in ("noise_level", "noise_scale", "dataset") if (table.by == kind).any()
+    ]
+    figure, axes = plt.subplots(
+        1, 3, figsize=(11, 4), width_ratios=[2, 3, 9], sharey=True, layout="constrained"
+    )
+    colours = {"pca": BASELINE, "nmf": CAFE, "ica": BEYOND}
+    for ax, kind in zip(axes, kinds, strict=True):
+        rows = table[table.by == kind]
+        groups = list(dict.fromkeys(rows.group))
+        for shift, (extractor, colour) in enumerate(colours.items()):
+            own = rows[rows.extractor == extractor].set_index("group").loc[groups]
+            ax.errorbar(
+                np.arange(len(groups)) + 0.2 * (shift - 1),
+                own["difference"],
+                yerr=own["standard_error"],
+                fmt="osD"[shift],
+                color=colour,
+                label=f"{label('cafe+' + extractor)} - {label(extractor)}",
+                markersize=5,
+            )
+        ax.axhline(0, color="0.6", linewidth=0.8)
+        ax.set_xticks(range(len(groups)), [label(group) for group in groups], rotation=30)
+        ax.set_title(kind.replace("_", " "), fontsize=10)
+    axes[0].set_ylabel("mean gain in ARI")
+    axes[-1].legend(fontsize=8, frameon=False)
+    save(figure, out / "improvement.png")
+
+
+def draw_time(results, out):
+    """Where the time of the grid goes."""
+    own = results.seconds - results.sweep_seconds.where(results.method != "mwk-means", 0)
+    total = own.groupby(results.method).sum().reindex(METHODS).dropna() / 60
+    figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    names = [
+        "sweep (shared by CAFE)" if name == "mwk-means" else label(name) for name in total.index
+    ]
+    ax.barh(names, total, color=BASELINE)
+    for place, minutes in enumerate(total):
+        ax.text(minutes, place, f" {minutes:.1f}", va="center", fontsize=9)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"minutes of one core; {total.sum():.0f} in all, for {len(results):,} runs")
+    save(figure, out / "time.png")
+
+
+def save(figure, path):
+    """Write a figure without the version of the library in its metadata."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
