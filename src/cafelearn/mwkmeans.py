@@ -128,7 +128,7 @@ class MinkowskiWeightedKMeans(
 
     Notes
     -----
-    Centres are found to 1e-10 of the range of their members. On more than 5,000 rows the
+    Centres are found to about 1e-10 of the range of their members. On more than 5,000 rows the
     centres of the early iterations are found to a fifth of the step they take; once the
     labels stand still, all are found exactly, and the labels must stand still again.
 
