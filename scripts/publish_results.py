@@ -41,8 +41,8 @@ def main():
     arguments = parser.parse_args()
     out = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    results = read_results(arguments.directory)
-    write_runs(results, out / "grid.csv.gz")
+    write_runs(read_results(arguments.directory), out / "grid.csv.gz")
+    results = read_results(out / "grid.csv.gz")
     comparison = compare(results)
     (out / "comparison.txt").write_text(summary(comparison) + "\n", encoding="utf-8")
     for format, suffix in {"text": "txt", "md": "md", "csv": "csv"}.items():
