@@ -100,7 +100,8 @@ def reproduce(
             "seconds": end.elapsed,
             "files": files,
         }
-        run.say(f"\nWritten to {out}: {', '.join(path.name for path in files)}")
+        run.say()
+        run.say(f"Written to {out}: {', '.join(path.name for path in files)}")
         run.say(f"The tables: cafe tables {out}")
 
 
@@ -153,7 +154,8 @@ def theory(
             files.append(out / f"{name}.csv")
         for line in summary(study).splitlines():
             run.say(line)
-        run.say(f"\nWritten to {out}: {', '.join(path.name for path in files)}")
+        run.say()
+        run.say(f"Written to {out}: {', '.join(path.name for path in files)}")
         run.facts |= {"holds": study.holds, "fits": len(study.fits), "files": files}
     if not study.holds:
         raise typer.Exit(1)
