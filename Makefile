@@ -4,24 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint format bench clean
+.PHONY: run test lint format bench docs clean
 
 run: $(READY)
-	$(BIN)/python examples/first_fit.py
+	@mkdir -p build
+	$(BIN)/cafe demo --out build --force
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks examples scripts
-	$(BIN)/ruff format --check src tests benchmarks examples scripts
+	$(BIN)/ruff check src tests benchmarks docs examples scripts
+	$(BIN)/ruff format --check src tests benchmarks docs examples scripts
 
 format: $(READY)
-	$(BIN)/ruff check --fix src tests benchmarks examples scripts
-	$(BIN)/ruff format src tests benchmarks examples scripts
+	$(BIN)/ruff check --fix src tests benchmarks docs examples scripts
+	$(BIN)/ruff format src tests benchmarks docs examples scripts
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cafelearn needs Python 3.11 or newer, this is " + sys.version.split()[0])'
@@ -31,5 +36,6 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build
+	rm -rf docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,56 @@
+"""
+Reading the weights
+===================
+
+From the table of weights to a picture, and from a cluster to a single row.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+
+from cafelearn import CAFE
+from cafelearn.explanation import explain
+from cafelearn.plotting import WeightsDisplay
+
+wine = load_wine(as_frame=True)
+cafe = CAFE(n_clusters=3, n_init=20, random_state=0).fit(wine.data)
+
+# %%
+# Weights sum to 1 in each cluster. With 13 features, 1/13 = 0.08 is the weight of a feature
+# like any other; the mark on the colour bar is there. Features are sorted by how much
+# their weights differ between clusters.
+
+WeightsDisplay.from_estimator(cafe, sort_features=True)
+plt.show()
+
+# %%
+# The same in words: the features that each cluster trusts most and least.
+
+for name, weights in cafe.weights_frame().iterrows():
+    ordered = weights.sort_values()
+    most = ", ".join(f"{feature} {w:.2f}" for feature, w in ordered.iloc[:-4:-1].items())
+    least = ", ".join(f"{feature} {w:.2f}" for feature, w in ordered.iloc[:3].items())
+    print(f"{name}\n  most:  {most}\n  least: {least}")
+
+# %%
+# What do they do to one row? The row with the smallest margin is nearly as close to another
+# cluster. Positive contributions speak for its own cluster, negative ones for the other.
+
+row = int(cafe.assignment_margin(wine.data).argmin())
+found = explain(cafe, wine.data, row)
+print(
+    f"row {row}: cluster {found.attrs['first']} before cluster {found.attrs['second']}, "
+    f"margin {found.attrs['margin']:.3f}"
+)
+print(found[["value", "first_center", "second_center", "contribution"]].round(3).to_string())
+
+# %%
+# The contributions as bars: they sum to almost nothing, which is why the row is in doubt.
+
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+contributions = 1000 * found["contribution"].iloc[::-1]
+colors = ["#0072B2" if value > 0 else "#D55E00" for value in contributions]
+axes.barh(contributions.index, contributions, color=colors)
+axes.axvline(0, color="black", linewidth=0.8)
+axes.set_xlabel(f"1000 (d² to cluster {found.attrs['second']} - d² to its own), by feature")
+plt.show()
