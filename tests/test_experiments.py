@@ -309,6 +309,12 @@ def test_a_place_that_cannot_be_written(tmp_path):
         run_grid(small_plan(), tmp_path / "file")
 
 
+@pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="needs a place that is read-only")
+def test_a_place_that_not_even_root_can_write():
+    with pytest.raises(StoreError, match=r"Cannot open the runs in /sys/kernel.*is safe"):
+        run_grid(small_plan(), "/sys/kernel/grid")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_store(tmp_path):
     run_grid(small_plan(versions=1, methods=["pca"]), tmp_path)

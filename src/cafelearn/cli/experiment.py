@@ -189,7 +189,13 @@ def _write_results(run, results, directory):
     try:
         from cafelearn.report import write_experiment_report
 
-        files.append(write_experiment_report(results, directory / "report.html", force=True))
+        # Those of cafe theory, if they were drawn into the same directory.
+        figures = {path.stem: path for path in sorted(directory.glob("figure-*.png"))}
+        files.append(
+            write_experiment_report(
+                results, directory / "report.html", figures=figures, force=True
+            )
+        )
     except ImportError as error:
         run.remark(str(error))
     for line in words.splitlines():

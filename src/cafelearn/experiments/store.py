@@ -32,8 +32,12 @@ TYPES = {
 }
 
 
-class StoreError(RuntimeError):
+class StoreError(OSError):
     """The records cannot be read or written."""
+
+
+class NoRunsError(StoreError, ValueError):
+    """What was named as the place of records holds none, or others."""
 
 
 class Store:
@@ -51,7 +55,7 @@ class Store:
     def __init__(self, directory, settings=None):
         self.path = Path(directory) / FILE
         if settings is None and not self.path.exists():
-            raise StoreError(f"There are no runs in {directory}: it has no file {FILE}.")
+            raise NoRunsError(f"There are no runs in {directory}: it has no file {FILE}.")
         with self._explained("open"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Writers wait for each other; a commit takes milliseconds.
@@ -71,7 +75,7 @@ class Store:
             if not self._about():
                 self._connection.execute("INSERT INTO about VALUES (?)", (about,))
         if self._about() != about:
-            raise StoreError(
+            raise NoRunsError(
                 f"{self.path} holds runs of other settings ({self._about()}) than those asked "
                 f"for ({about}). Choose another directory."
             )
@@ -125,6 +129,8 @@ class Store:
     def _explained(self, doing):
         try:
             yield
+        except StoreError:
+            raise
         except (OSError, sqlite3.Error) as error:
             message = f"Cannot {doing} the runs in {self.path}: {error}."
             if doing != "read":
@@ -167,12 +173,12 @@ def read_results(source) -> pd.DataFrame:
         with Store(source) as store:
             return store.frame()
     if not source.exists():
-        raise StoreError(f"read_results needs a directory or a CSV file, got {source}.")
+        raise NoRunsError(f"read_results needs a directory or a CSV file, got {source}.")
     try:
         results = pd.read_csv(source)
     except (ValueError, OSError) as error:
         raise StoreError(f"Cannot read the runs in {source}: {error}") from error
     missing = [name for name in (*KEY, "ari") if name not in results.columns]
     if missing:
-        raise StoreError(f"{source} has no column {', '.join(missing)}: it holds no runs.")
+        raise NoRunsError(f"{source} has no column {', '.join(missing)}: it holds no runs.")
     return results if "status" in results.columns else results.assign(status="done")
