@@ -33,10 +33,9 @@ def bench(
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
             raise ValueError(f"--clusters {clusters}: there are only {rows} rows.")
-        from cafelearn.cli.progress import kernels_are_compiled
+        from cafelearn.cli.progress import note_compiling
 
-        if not kernels_are_compiled():
-            run.note("Compiling the kernels, once; this takes about half a minute.")
+        note_compiling(run)
         run.note(f"Measuring, best of {ROUNDS} rounds.")
         best = _measure(rows, features, clusters)
         lloyd = best.pop("lloyd")

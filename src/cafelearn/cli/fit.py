@@ -202,8 +202,7 @@ def _check_files(out, model, report, force, data, extractor):
         if extractor is Extractor.umap:
             raise ValueError("--model cannot save a model with the extractor umap.")
     if report is not None:
-        for package in ("jinja2",):
-            _need(package, "--report", "report", find_spec)
+        _need("jinja2", "--report", "report", find_spec)
 
 
 def _need(package, option, extra, find_spec):

@@ -15,6 +15,12 @@ def kernels_are_compiled():
     return any(Path(cache).glob("descent._descend-*.nbi"))
 
 
+def note_compiling(session):
+    """Say why nothing happens for a while, if that is so."""
+    if not kernels_are_compiled():
+        session.note("Compiling the kernels, once; this takes about half a minute.")
+
+
 @contextmanager
 def watch(session, words="starts"):
     """Show how many starts of the fits in the body are done."""
@@ -23,8 +29,7 @@ def watch(session, words="starts"):
     if session.quiet:
         yield
         return
-    if not kernels_are_compiled():
-        session.note("Compiling the kernels, once; this takes about half a minute.")
+    note_compiling(session)
     with _bar(words) if session.is_terminal() else _lines(session, words) as update:
         token = PROGRESS.set(update)
         try:

@@ -35,3 +35,8 @@ def check_features(estimator, X):
             f"{estimator._n_features_out} features, one per component, got {X.shape[1]}."
         )
     return X
+
+
+def dot(a, b):
+    """Products of the rows of two arrays, whatever axes come before."""
+    return np.einsum("...i,...i->...", a, b)

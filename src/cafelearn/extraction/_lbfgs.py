@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn.extraction._components import dot
+
 MEMORY = 10
 SUFFICIENT_DECREASE = 1e-4
 SHORTEST_STEP = 1e-12
@@ -37,7 +39,7 @@ class _State:
         self.steps = np.zeros((MEMORY, n_starts, n_parameters))
         self.changes = np.zeros((MEMORY, n_starts, n_parameters))
         self.inverse_curvature = np.zeros((MEMORY, n_starts))
-        lengths = np.sqrt(_dot(slopes, slopes))
+        lengths = np.sqrt(dot(slopes, slopes))
         self.scale = 1 / np.maximum(lengths, np.finfo(float).tiny)
         self.directions = -slopes * self.scale[:, None]
         self.fraction = np.ones(n_starts)
@@ -105,14 +107,14 @@ def _advance(state, function, position, allowed):
     points = state.points + steps
     values, slopes = function(points)
     changes = np.subtract(slopes, state.slopes, out=state.changes[position])
-    expected = _dot(state.slopes, steps)
+    expected = dot(state.slopes, steps)
     decrease = state.values - values
     accepted = decrease >= -SUFFICIENT_DECREASE * expected
-    curvature = _dot(steps, changes)
+    curvature = dot(steps, changes)
     # A step along which the slope hardly rises would make the next one far too long.
     useful = accepted & (curvature > 1e-10 * np.abs(expected))
     state.inverse_curvature[position] = np.where(useful, 1 / np.where(useful, curvature, 1), 0)
-    np.divide(curvature, _dot(changes, changes), out=state.scale, where=useful)
+    np.divide(curvature, dot(changes, changes), out=state.scale, where=useful)
 
     rejected = np.flatnonzero(~accepted)
     points[rejected] = state.points[rejected]
@@ -143,14 +145,10 @@ def _newton_directions(state, position):
     term = np.empty_like(directions)
     shares = np.empty_like(state.inverse_curvature)
     for k in newest_first:
-        shares[k] = state.inverse_curvature[k] * _dot(state.steps[k], directions)
+        shares[k] = state.inverse_curvature[k] * dot(state.steps[k], directions)
         directions -= np.multiply(shares[k][:, None], state.changes[k], out=term)
     directions *= state.scale[:, None]
     for k in reversed(newest_first):
-        shares[k] -= state.inverse_curvature[k] * _dot(state.changes[k], directions)
+        shares[k] -= state.inverse_curvature[k] * dot(state.changes[k], directions)
         directions += np.multiply(shares[k][:, None], state.steps[k], out=term)
     return directions
-
-
-def _dot(a, b):
-    return np.einsum("ij,ij->i", a, b)

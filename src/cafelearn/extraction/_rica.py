@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn.extraction._components import dot
+
 
 class Problem(NamedTuple):
     """The data divided by its largest absolute value, and what is computed from it once."""
@@ -50,7 +52,7 @@ def objective(directions, problem, workspace=None):
     slopes : ndarray of shape (n_starts, n_components, n_features)
         Their gradients.
     """
-    lengths = np.sqrt(_dot(directions, directions))[..., None]
+    lengths = np.sqrt(dot(directions, directions))[..., None]
     components = directions / lengths
     values, slopes = _reconstruction(components, problem)
     if problem.contrast:
@@ -58,7 +60,7 @@ def objective(directions, problem, workspace=None):
         values += more_values
         slopes += more_slopes
     # The length of a direction does not matter, so nothing of the slope goes along it.
-    slopes -= components * _dot(slopes, components)[..., None]
+    slopes -= components * dot(slopes, components)[..., None]
     slopes /= lengths
     return values, slopes
 
@@ -69,7 +71,7 @@ def _reconstruction(components, problem):
     transposed = components.transpose(0, 2, 1)
     moments = moved @ transposed
     overlap = components @ transposed
-    errors = problem.spread + np.sum(_dot(moments, overlap) - 2 * _dot(moved, components), -1)
+    errors = problem.spread + np.sum(dot(moments, overlap) - 2 * dot(moved, components), -1)
     slopes = overlap @ moved
     slopes += moments @ components
     slopes -= 2 * moved
@@ -102,7 +104,3 @@ def _contrast(components, problem, workspace=None):
     square *= 2
     values += np.log1p(square, out=square).reshape(n_starts, -1).sum(axis=1) / 2
     return values * share / problem.scale, slopes.reshape(components.shape)
-
-
-def _dot(a, b):
-    return np.einsum("...i,...i->...", a, b)

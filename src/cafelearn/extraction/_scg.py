@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cafelearn.extraction._components import dot
+
 # How far ahead the curvature is measured, and the first damping of a step.
 SIGMA = 5e-5
 DAMPING = 5e-7
@@ -41,17 +43,17 @@ def minimize_all(function, starts, n_epochs):
     arrived = np.zeros(n_starts, dtype=bool)
 
     for epoch in range(1, n_epochs + 1):
-        squared = _dot(directions, directions)
+        squared = dot(directions, directions)
         distance = _ratio(SIGMA, np.sqrt(squared))
         _, ahead = function(points + distance[:, None] * directions)
-        measured = _ratio(_dot(directions, ahead - slopes), distance)
+        measured = _ratio(dot(directions, ahead - slopes), distance)
         curvature = np.where(taken, measured, curvature) + (damping - included) * squared
         upward = (curvature <= 0) & ~arrived
         raised = 2 * (damping - _ratio(curvature, squared))
         curvature = np.where(upward, damping * squared - curvature, curvature)
         damping = np.where(upward, raised, damping)
 
-        descent = -_dot(directions, slopes)
+        descent = -dot(directions, slopes)
         length = _ratio(descent, curvature)
         # Below this the values can no longer tell a good step from a bad one.
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
@@ -65,7 +67,7 @@ def minimize_all(function, starts, n_epochs):
         damping = np.where(agreement >= 0.75, damping / 4, damping)
         damping += np.where(agreement < 0.25, _ratio(curvature * (1 - agreement), squared), 0)
 
-        bend = _ratio(_dot(new_slopes, new_slopes - slopes), descent)
+        bend = _ratio(dot(new_slopes, new_slopes - slopes), descent)
         if epoch % n_parameters == 0:
             bend[:] = 0
         new_directions = bend[:, None] * directions - new_slopes
@@ -75,10 +77,6 @@ def minimize_all(function, starts, n_epochs):
         values = np.where(taken, new_values, values)
         directions = np.where((taken | arrived)[:, None], new_directions, directions)
     return points, values
-
-
-def _dot(a, b):
-    return np.einsum("ij,ij->i", a, b)
 
 
 def _ratio(above, below):
