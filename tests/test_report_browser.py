@@ -113,10 +113,15 @@ def no_tip(page):
     return page.wait_for_selector("#tip", state="hidden") is None or not page.is_visible("#tip")
 
 
+def settle(page):
+    """Let the events of a scroll come."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+
+
 def center(page, selector):
     page.locator(selector).scroll_into_view_if_needed()
     # Scrolling hides the tip: let its event come before the mouse does.
-    page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 20)))")
+    settle(page)
     box = page.locator(selector).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -403,6 +408,47 @@ class TestExperiment:
     def test_the_diagram_is_drawn(self, visit, experiment_file):
         page = visit(experiment_file)
         assert page.evaluate("document.querySelector('.ink-image').naturalWidth") > 100
+
+
+class TestTipsOfTheKeyboard:
+    """They stay while the page scrolls under a pointer that rests, and go when it moves."""
+
+    @pytest.mark.parametrize("by", [-60, 60])
+    def test_at_a_point(self, visit, fit_file, by):
+        page = visit(fit_file)
+        page.mouse.move(*center(page, ".plot"))
+        page.focus(".plot")
+        page.keyboard.press("ArrowRight")
+        before = page.locator("#tip").bounding_box()
+        said = tip(page)
+        page.evaluate("by => scrollBy({ top: by, behavior: 'instant' })", by)
+        settle(page)
+        assert page.is_visible("#tip")
+        assert page.inner_text("#tip") == said
+        assert page.locator("#tip").bounding_box()["y"] == pytest.approx(
+            before["y"] - by, abs=2
+        )
+        page.mouse.move(3, 3)
+        page.wait_for_selector("#tip", state="hidden")
+
+    def test_at_a_cell(self, visit, fit_file):
+        page = visit(fit_file)
+        page.mouse.move(*center(page, "#weights-table tbody tr:nth-child(2) td:nth-child(3)"))
+        cell = "#weights-table tbody tr:nth-child(1) td:nth-child(2)"
+        page.focus(cell)
+        page.keyboard.press("ArrowRight")
+        said = tip(page)
+        page.evaluate("scrollBy({ top: 40, behavior: 'instant' })")
+        settle(page)
+        assert page.is_visible("#tip")
+        assert page.inner_text("#tip") == said
+
+    def test_a_tip_of_the_pointer_goes_with_the_page(self, visit, fit_file):
+        page = visit(fit_file)
+        page.mouse.move(*center(page, "#weights-table tbody tr:nth-child(2) td:nth-child(3)"))
+        tip(page)
+        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+        page.wait_for_selector("#tip", state="hidden")
 
 
 class TestNothingGivenIsTrusted:

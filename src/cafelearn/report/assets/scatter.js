@@ -175,14 +175,20 @@
       return lines.join("\n");
     }
 
-    function point(place, aloud) {
+    function point(place) {
       chosen.at = place.i;
       ring.setAttribute("cx", place.x);
       ring.setAttribute("cy", place.y);
       ring.setAttribute("visibility", "visible");
-      const matrix = svg.getScreenCTM();
-      tips.show(describe(place.i), matrix.e + place.x * matrix.a, matrix.f + place.y * matrix.d, aloud);
+      return () => {
+        const matrix = svg.getScreenCTM();
+        return [matrix.e + place.x * matrix.a, matrix.f + place.y * matrix.d];
+      };
     }
+
+    function hover(place) { tips.show(describe(place.i), ...point(place)()); }
+
+    function pick(place, aloud) { tips.showAt(describe(place.i), point(place), aloud); }
 
     function leave() {
       ring.setAttribute("visibility", "hidden");
@@ -190,6 +196,7 @@
     }
 
     svg.addEventListener("pointermove", (event) => {
+      if (tips.rests(event)) return;
       const matrix = svg.getScreenCTM();
       const x = (event.clientX - matrix.e) / matrix.a;
       const y = (event.clientY - matrix.f) / matrix.d;
@@ -199,10 +206,10 @@
         const distance = (place.x - x) ** 2 + (place.y - y) ** 2;
         if (distance < nearest) [best, nearest] = [place, distance];
       }
-      if (best) point(best, false);
+      if (best) hover(best);
       else leave();
     });
-    svg.addEventListener("pointerleave", leave);
+    svg.addEventListener("pointerleave", (event) => { if (!tips.rests(event)) leave(); });
     svg.addEventListener("blur", leave);
     svg.addEventListener("keydown", (event) => {
       const step = { ArrowRight: ["x", 1], ArrowLeft: ["x", -1], ArrowUp: ["y", -1],
@@ -212,7 +219,7 @@
       const order = [...places].sort((a, b) => a[step[0]] - b[step[0]]);
       const at = order.findIndex((place) => place.i === chosen.at);
       const next = at < 0 ? 0 : Math.min(order.length - 1, Math.max(0, at + step[1]));
-      point(order[next], true);
+      pick(order[next], true);
     });
 
     const find = root.querySelector("[data-find]");
@@ -224,7 +231,7 @@
       const named = (test) => places.find((place) => test(data.ids[place.i].toLowerCase()));
       const place = named((id) => id === term) ?? named((id) => id.includes(term));
       found.textContent = place ? describe(place.i).replaceAll("\n", ", ") : "not among the points";
-      if (place) point(place, false);
+      if (place) pick(place, false);
     });
 
     keys();

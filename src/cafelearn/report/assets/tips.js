@@ -3,17 +3,41 @@ const tips = (() => {
   const box = document.getElementById("tip");
   const live = document.getElementById("live");
 
-  function show(text, x, y, aloud = false) {
-    box.textContent = text;
-    box.hidden = false;
+  // Where the thing is that the tip speaks of, for a tip that was asked for by key: it stays
+  // with the thing while the page scrolls. A tip under the pointer has none and goes.
+  let anchor = null;
+  const pointer = { x: NaN, y: NaN };
+
+  function place(x, y) {
     const { width, height } = box.getBoundingClientRect();
     const left = Math.min(Math.max(8, x + 14), innerWidth - width - 8);
     const top = y + 18 + height > innerHeight ? y - height - 12 : y + 18;
     box.style.transform = `translate(${Math.max(8, left)}px, ${Math.max(8, top)}px)`;
+  }
+
+  function show(text, x, y) {
+    anchor = null;
+    box.textContent = text;
+    box.hidden = false;
+    place(x, y);
+  }
+
+  function showAt(text, where, aloud = true) {
+    show(text, ...where());
+    anchor = where;
     if (aloud) live.textContent = text.replaceAll("\n", ", ");
   }
 
-  function hide() { box.hidden = true; }
+  function hide() {
+    anchor = null;
+    box.hidden = true;
+  }
+
+  // A page that scrolls under a resting pointer sends pointer events too: those are not the
+  // user's, and must not take away the tip that a key asked for.
+  function rests(event) {
+    return anchor !== null && event.clientX === pointer.x && event.clientY === pointer.y;
+  }
 
   // What a cell of a heat map says: where it is, its value, and what is behind it.
   function ofCell(cell) {
@@ -33,32 +57,38 @@ const tips = (() => {
     return element.dataset.tip ?? ofCell(element);
   }
 
-  function beside(element, aloud = false) {
-    const place = element.getBoundingClientRect();
-    show(textOf(element), place.left + place.width / 2, place.bottom - 8, aloud);
+  function beside(element) {
+    showAt(textOf(element), () => {
+      const { left, width, bottom } = element.getBoundingClientRect();
+      return [left + width / 2, bottom - 8];
+    });
   }
 
   const TIPPED = "[data-tip], table.heat td.shade";
 
   document.addEventListener("pointerover", (event) => {
+    if (rests(event)) return;
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
     else if (!event.target.closest?.(".plot")) hide();
   });
   document.addEventListener("pointermove", (event) => {
+    if (rests(event)) return;
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
+  });
+  // Last of all who hear of it, so that the others can still see that the pointer has moved.
+  window.addEventListener("pointermove", (event) => {
+    [pointer.x, pointer.y] = [event.clientX, event.clientY];
   });
   document.addEventListener("focusin", (event) => {
     const element = event.target.closest?.(TIPPED);
     if (!element || !element.matches(":focus-visible")) return hide();
-    beside(element, true);
+    beside(element);
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
-  // A cell that takes the focus may have to be scrolled to; its tip goes with it.
   document.addEventListener("scroll", () => {
-    const element = document.activeElement;
-    if (!box.hidden && element?.matches(TIPPED) && element.matches(":focus-visible")) beside(element);
+    if (anchor) place(...anchor());
     else hide();
   }, { passive: true, capture: true });
 
@@ -109,5 +139,5 @@ const tips = (() => {
       walk(dots[i], dots[i + step]);
     });
   }
-  return { show, hide, stops };
+  return { show, showAt, hide, rests, stops };
 })();
