@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import cafelearn
+import cafelearn.distributed
 import cafelearn.experiments
 import cafelearn.plotting
 import cafelearn.report
@@ -35,6 +36,7 @@ ORDER = (
     "cafe",
     "encoding",
     "tabular",
+    "distributed",
     "explanation",
     "persistence",
     "datasets",
@@ -50,6 +52,7 @@ PUBLIC = (
     cafelearn.theory,
     cafelearn.extraction,
     cafelearn.datasets,
+    cafelearn.distributed,
     cafelearn.experiments,
     cafelearn.plotting,
     cafelearn.report,

@@ -46,6 +46,7 @@ DOCUMENTED = (
     "cafelearn",
     "cafelearn.cli",
     "cafelearn.datasets",
+    "cafelearn.distributed",
     "cafelearn.encoding",
     "cafelearn.experiments",
     "cafelearn.experiments.compare",

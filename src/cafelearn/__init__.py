@@ -15,6 +15,7 @@ __all__ = ["CAFE", "MinkowskiWeightedKMeans", "RangeScaler"]
 _NAMES = {"CAFE": "cafe", "MinkowskiWeightedKMeans": "mwkmeans", "RangeScaler": "scaling"}
 _MODULES = (
     "datasets",
+    "distributed",
     "experiments",
     "explanation",
     "extraction",

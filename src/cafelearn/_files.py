@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,6 +79,101 @@ def check_output(path, force: bool = False) -> Path:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
     if path.exists() and not force:
+        raise FileExistsError(
+            f"cannot write {path}: it exists already. Use --force (force=True) to replace it."
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"cannot write {path}: {path.parent} is not writable.")
+    return path
+
+
+@contextmanager
+def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
+    """A new directory to write files to, which takes the name `path` once all are written.
+
+    If the body raises, nothing is left behind and a directory that was there stays as it
+    was.
+
+    Parameters
+    ----------
+    path : str or Path
+        The directory to write.
+    suffix : str
+        How the names of the files end.
+    force : bool, default=False
+        Whether a directory that exists may be replaced. One that holds anything but files
+        with this suffix never is.
+
+    Yields
+    ------
+    temporary : Path
+        A new directory beside `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from cafelearn._files import atomic_directory
+    >>> path = Path(tempfile.mkdtemp()) / "words"
+    >>> with atomic_directory(path, ".txt") as temporary:
+    ...     _ = (temporary / "a.txt").write_text("all or nothing")
+    ...     path.exists()
+    False
+    >>> [file.name for file in path.iterdir()]
+    ['a.txt']
+    """
+    path = check_directory(path, suffix, force)
+    temporary = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+    temporary.mkdir()
+    try:
+        yield temporary
+        check_directory(path, suffix, force)
+        if path.exists():
+            # One directory cannot take the place of another in one step.
+            old = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+            path.rename(old)
+            temporary.rename(path)
+            shutil.rmtree(old)
+        else:
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_directory(path, suffix: str, force: bool = False) -> Path:
+    """Raise unless a directory of files can be written at `path`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The directory to write.
+    suffix : str
+        How the names of the files end.
+    force : bool, default=False
+        Whether a directory of such files may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The path.
+
+    Examples
+    --------
+    >>> from cafelearn._files import check_directory
+    >>> check_directory(".", ".parquet", force=True)
+    Traceback (most recent call last):
+    ...
+    FileExistsError: cannot write .: it exists and is no directory of .parquet files.
+    """
+    path = Path(path)
+    if not path.is_dir() and not path.exists():
+        return check_output(path, force)
+    strange = path.is_symlink() or not path.is_dir()
+    if strange or any(not f.is_file() or f.suffix != suffix for f in path.iterdir()):
+        raise FileExistsError(
+            f"cannot write {path}: it exists and is no directory of {suffix} files."
+        )
+    if not force:
         raise FileExistsError(
             f"cannot write {path}: it exists already. Use --force (force=True) to replace it."
         )

@@ -1,17 +1,48 @@
 """Input checks shared by the estimators: what scikit-learn's own checks do not say."""
 
+from functools import wraps
+from importlib import import_module
+
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 
-def check_columns(X, estimator):
-    """Raise if a column of a data frame cannot be read as numbers, and name it."""
+def is_dask(X):
+    """Whether this is a Dask collection, told without importing Dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def distributed():
+    """The module for Dask collections, which comes after all that may be handed one.
+
+    It is imported here, and only when such a collection has come.
+    """
+    return import_module("cafelearn.distributed")
+
+
+def lazy_on_dask(method):
+    """Let a method of one argument X work block by block, and later, on Dask collections."""
+
+    @wraps(method)
+    def dispatch(self, X):
+        if is_dask(X):
+            return distributed().lazily(self, method.__name__, X)
+        return method(self, X)
+
+    return dispatch
+
+
+def check_columns(X, owner):
+    """Raise, in the name of `owner`, if a column of a frame cannot be read as numbers."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    # Duplicated or missing column names are for scikit-learn to judge.
+    if len(set(X.columns)) < len(X.columns):
         return
     for name in X.columns:
         if not _is_numeric(X[name]):
             raise ValueError(
-                f"{type(estimator).__name__} needs numeric features, but column {name!r} has "
+                f"{owner} needs numeric features, but column {name!r} has "
                 f"dtype {X[name].dtype}. Encode it first (for categories, for instance with "
                 "sklearn.preprocessing.OneHotEncoder) or drop it."
             )
@@ -34,9 +65,7 @@ def _is_numeric(column):
 
 def check_data(estimator, X, reset=True, **options):
     """`validate_data` for dense floats in C order, float32 kept, columns named in errors."""
-    # Duplicated or missing column names are for validate_data to judge.
-    if not hasattr(X, "columns") or len(set(X.columns)) == len(X.columns):
-        check_columns(X, estimator)
+    check_columns(X, type(estimator).__name__)
     return validate_data(
         estimator,
         X,
@@ -57,3 +86,9 @@ def check_weights(sample_weight, X, estimator):
             "but all are zero."
         )
     return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+def check_enough_rows(estimator, X):
+    """Raise if there are fewer rows than clusters."""
+    if len(X) < estimator.n_clusters:
+        raise ValueError(f"n_samples={len(X)} should be >= n_clusters={estimator.n_clusters}.")

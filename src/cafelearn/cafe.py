@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._validation import check_data
+from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
 from cafelearn.consensus import choose, make_models, sweep
 from cafelearn.extraction.names import NAMES, make_extractor
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans, seed_integer, seed_sequence
@@ -194,8 +194,10 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The data: dense, numeric and without missing values.
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
+            The data: dense, numeric and without missing values. A Dask collection is
+            fitted where it lies, see ``cafelearn.distributed``; extractors other than
+            "pca" then learn from at most 100,000 of its rows.
         y : None
             Ignored; present by convention.
 
@@ -204,33 +206,27 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self : CAFE
             The fitted estimator.
         """
+        if is_dask(X):
+            return distributed().fit_cafe(self, X)
         X = check_data(self, X)
-        exponents = _check_exponents(self.p)
+        exponents = check_exponents(self.p)
         for_models, for_extractor = seed_sequence(self.random_state).spawn(2)
-        extractor = _make_extractor(self, X, seed_integer(for_extractor))
-        self.scaler_ = _make_scaler(self.scaling)
+        extractor = extractor_of(self, X, seed_integer(for_extractor))
+        self.scaler_ = scaler_of(self.scaling)
         if self.scaler_ is not None:
             self.scaler_.fit(X)
         scaled = self._scale(X)
-        models = make_models(
-            exponents,
-            for_models,
-            n_clusters=self.n_clusters,
-            dispersion_offset=self.dispersion_offset,
-            init=self.init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            n_jobs=self.n_jobs,
-        )
+        models = make_models(exponents, for_models, **self._model_options())
         found = sweep(models, scaled, self.n_jobs, self.verbose)
         self.p_, self.agreement_ = choose(models)
         self.models_ = dict(zip(exponents, models, strict=True))
-        _check_found(self, found[exponents.index(self.p_)])
+        check_found(self, found[exponents.index(self.p_)])
         model = self.models_[self.p_]
         self.labels_, self.feature_weights_ = model.labels_, model.feature_weights_
         self.n_iter_ = model.n_iter_
         self.extractor_ = extractor.fit(self._rescale(scaled, model.labels_))
-        self._n_features_out = _width(self.extractor_, scaled, self._rescale)
+        first = self._rescale(scaled[:1], model.labels_[:1])
+        self._n_features_out = width_of(self.extractor_, first)
         return self
 
     def fit_transform(self, X, y=None):
@@ -250,6 +246,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         return self.fit(X).transform(X)
 
+    @lazy_on_dask
     def transform(self, X):
         """Extract the features of new rows.
 
@@ -277,6 +274,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 features[rows] = some
             return features
 
+    @lazy_on_dask
     def rescale(self, X):
         """Scale new rows and rescale them by the weights of their cluster.
 
@@ -295,6 +293,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         with config_context(assume_finite=True):
             return self._rescaled(X)
 
+    @lazy_on_dask
     def predict(self, X):
         """Find the cluster of each row.
 
@@ -312,6 +311,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         with config_context(assume_finite=True):
             return model.predict(scaled)
 
+    @lazy_on_dask
     def assignment_margin(self, X):
         """How clearly each row belongs to its cluster.
 
@@ -349,6 +349,11 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         index = [f"cluster {l}" for l in range(len(self.feature_weights_))]
         return pd.DataFrame(self.feature_weights_, index=index, columns=names)
 
+    def _model_options(self):
+        """What the models of all exponents have in common."""
+        names = ("n_clusters", "dispersion_offset", "init", "n_init", "max_iter", "n_jobs")
+        return {name: getattr(self, name) for name in names}
+
     def _model(self):
         check_is_fitted(self)
         return self.models_[self.p_]
@@ -381,7 +386,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return tags
 
 
-def _check_exponents(p):
+def check_exponents(p):
+    """The exponents as a list of floats."""
     exponents = [float(q) for q in np.atleast_1d(np.asarray(p, dtype=np.float64)).ravel()]
     if not exponents:
         raise ValueError("CAFE needs at least one exponent p, got none.")
@@ -393,7 +399,8 @@ def _check_exponents(p):
     return exponents
 
 
-def _make_scaler(scaling):
+def scaler_of(scaling):
+    """The scaler to fit, or None."""
     if scaling is None:
         return None
     if isinstance(scaling, str):
@@ -401,7 +408,7 @@ def _make_scaler(scaling):
     return clone(scaling)
 
 
-def _make_extractor(estimator, X, seed):
+def extractor_of(estimator, X, seed):
     """The extractor to fit, after checking that it can give what is asked."""
     extractor, wanted = estimator.extractor, estimator.n_components
     shown = repr(extractor) if isinstance(extractor, str) else type(extractor).__name__
@@ -429,7 +436,8 @@ def _make_extractor(estimator, X, seed):
     return extractor
 
 
-def _check_found(estimator, n_found):
+def check_found(estimator, n_found):
+    """Raise if there are fewer clusters than weights are needed for."""
     if n_found < estimator.n_clusters:
         raise ValueError(
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
@@ -437,10 +445,9 @@ def _check_found(estimator, n_found):
         )
 
 
-def _width(extractor, scaled, rescale):
+def width_of(extractor, rescaled):
     """Number of features that the extractor gives."""
     width = getattr(extractor, "_n_features_out", None)
     if width is None:
-        row = rescale(scaled[:1], np.zeros(1, dtype=np.int32))
-        width = np.asarray(extractor.transform(row)).shape[1]
+        width = np.asarray(extractor.transform(rescaled[:1])).shape[1]
     return width

@@ -29,7 +29,7 @@ from cafelearn.kernels.centers import (
 )
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.power import EXACT
-from cafelearn.kernels.sums import SPREAD, clear, empty_sums, merge
+from cafelearn.kernels.sums import SPREAD, Sums, clear, empty_sums, merge
 from cafelearn.kernels.weights import log_mean, log_objective, update_weights
 
 # What the loop asks for: a pass that assigns every row and looks at the old centres; a
@@ -328,17 +328,65 @@ def _all_members(fingerprints):
     return seen
 
 
+def empty_stack(n_chunks, n_clusters, n_features):
+    """Room for the sums of the chunks of one pass while they are being merged.
+
+    Sums are merged like the numbers of a binary counter: of two neighbours of equal size,
+    the left one beginning at a multiple of twice that size. This tree is the same however
+    the chunks are divided among workers, and so are the bits of the total.
+    """
+    one = empty_sums(n_clusters, n_features)
+    depth = int(n_chunks).bit_length() + 1
+    return Sums(*(np.empty((depth, *field.shape), dtype=field.dtype) for field in one))
+
+
 @njit(**EXACT)
-def _descend(phase, state, total, part, members, labels, X, sample_weight, problem):
+def stacked(stack, place):
+    """The sums at one place of a stack."""
+    return Sums(
+        stack.mass[place],
+        stack.fingerprint[place],
+        stack.low[place],
+        stack.high[place],
+        stack.terms[place],
+        stack.changed[place],
+        stack.farthest[place],
+        stack.farthest_row[place],
+    )
+
+
+@njit(**EXACT)
+def settle(stack, depth, done, first):
+    """Merge what can be merged once the chunks first <= i < done are on the stack."""
+    size = 1
+    while done % (2 * size) == 0 and done - 2 * size >= first:
+        merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
+        depth -= 1
+        size *= 2
+    return depth
+
+
+@njit(**EXACT)
+def total_of(stack, depth):
+    """The sums over all chunks, from what is left on the stack after the last one."""
+    while depth > 1:
+        merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
+        depth -= 1
+    return stacked(stack, 0)
+
+
+@njit(**EXACT)
+def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     """Run to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
     n_clusters, n_features = state.centers.shape
     small = len(members.first) > 1
     powers = buffer(n_features if small and geometry.p > 2 else np.int64(1), X)
     while phase != STOP:
-        clear(total)
+        depth = 0
         for first in range(0, len(X), rows):
             last = min(first + rows, len(X))
+            part = stacked(stack, depth)
             clear(part)
             if small and phase == CENTER:
                 gathered_chunk(
@@ -352,17 +400,16 @@ def _descend(phase, state, total, part, members, labels, X, sample_weight, probl
                 )
             else:
                 chunk_pass(part, phase, state, labels, X, sample_weight, first, last, geometry)
-            merge(total, part)
+            depth = settle(stack, depth + 1, first // rows + 1, 0)
         before = phase
-        phase = advance(phase, state, total, problem)
+        phase = advance(phase, state, total_of(stack, depth), problem)
         if small and before == ASSIGN and phase == CENTER:
             gather_members(members, labels, X, sample_weight, rows, n_clusters)
 
 
-def _descend_in_threads(state, labels, X, sample_weight, problem, pool, n_threads):
+def _descend_in_threads(state, stack, labels, X, sample_weight, problem, pool, n_threads):
     """The same with the chunks of each pass spread over threads, merged in their order."""
     n_clusters, n_features = state.centers.shape
-    total = empty_sums(n_clusters, n_features)
     # Enough parts to keep the threads busy, few enough not to pile up in memory.
     parts = [empty_sums(n_clusters, n_features) for _ in range(4 * n_threads)]
 
@@ -372,19 +419,26 @@ def _descend_in_threads(state, labels, X, sample_weight, problem, pool, n_thread
         chunk_pass(part, phase, state, labels, X, sample_weight, first, last, problem.geometry)
         return part
 
-    phase = ASSIGN
+    phase, under_way = ASSIGN, []
+    depth = done = 0
+
+    def take():
+        nonlocal depth, done
+        for into, field in zip(stack, under_way.pop(0).result(), strict=True):
+            into[depth] = field
+        done += 1
+        depth = settle(stack, depth + 1, done, 0)
+
     while phase != STOP:
-        clear(total)
-        starts = range(0, len(X), problem.chunk)
-        under_way = []
-        for position, first in enumerate(starts):
+        depth = done = 0
+        for position, first in enumerate(range(0, len(X), problem.chunk)):
             if len(under_way) == len(parts):
-                merge(total, under_way.pop(0).result())
+                take()
             part = parts[position % len(parts)]
             under_way.append(pool.submit(run, part, phase, first))
-        for future in under_way:
-            merge(total, future.result())
-        phase = advance(phase, state, total, problem)
+        while under_way:
+            take()
+        phase = advance(phase, state, total_of(stack, depth), problem)
 
 
 def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
@@ -396,18 +450,21 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
     """
     state = start(np.ascontiguousarray(centers, dtype=X.dtype), feature_scale, problem)
     labels = np.full(len(X), -1, dtype=np.int32)
+    shape = state.centers.shape
+    stack = empty_stack(-(-len(X) // problem.chunk), *shape)
     if n_threads > 1 and len(X) > problem.chunk:
         with ThreadPoolExecutor(n_threads) as pool:
-            _descend_in_threads(state, labels, X, sample_weight, problem, pool, n_threads)
+            _descend_in_threads(
+                state, stack, labels, X, sample_weight, problem, pool, n_threads
+            )
     else:
-        shape = state.centers.shape
-        total, part = empty_sums(*shape), empty_sums(*shape)
         members = empty_members(X, shape[0], problem.chunk)
-        _descend(ASSIGN, state, total, part, members, labels, X, sample_weight, problem)
-    return _result(state, labels, problem)
+        _descend(ASSIGN, state, stack, members, labels, X, sample_weight, problem)
+    return make_result(state, labels, problem, len(np.unique(labels)))
 
 
-def _result(state, labels, problem):
+def make_result(state, labels, problem, n_found):
+    """What a descent that has stopped has found."""
     n_iter = int(state.counters[ITERATION])
     log_dispersions = state.brackets.log_dispersion
     return FitResult(
@@ -419,13 +476,18 @@ def _result(state, labels, problem):
         state.path[:n_iter].copy(),
         n_iter,
         STOP_REASONS[int(state.counters[REASON])],
-        len(np.unique(labels)),
+        n_found,
     )
 
 
 def one_cluster(X, sample_weight, feature_scale, p):
     """Minkowski centre of all rows and the log of their dispersions about it."""
-    problem = make_problem(X, p, 1.0, -np.inf, 1, 0.0)._replace(haste=0.0)
+    problem = one_cluster_problem(X, p)
     first = X[np.flatnonzero(sample_weight > 0)[0]]
     result = descend(X, sample_weight, first[None, :], feature_scale, problem)
     return result.centers[0], result.log_dispersions[0]
+
+
+def one_cluster_problem(X, p):
+    """The Problem of the Minkowski centre of all rows."""
+    return make_problem(X, p, 1.0, -np.inf, 1, 0.0)._replace(haste=0.0)

@@ -11,7 +11,10 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
+from cafelearn._validation import distributed, is_dask
 from cafelearn._words import listed, suggestion
+
+__all__ = ["TableEncoder"]
 
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "empty")
 # Text with more distinct values than this share of the rows names rows, not kinds of rows.
@@ -95,6 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
             The table; a polars frame will do. The columns of an array are named x0, x1, ...
+            A Dask dataframe is looked through once, partition by partition.
         y : None
             Ignored; present by convention.
 
@@ -103,28 +107,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
             The fitted encoder.
         """
+        if is_dask(X):
+            return distributed().fit_encoder(self, X)
         frame = self._frame(X, reset=True)
-        for name in (*self.drop, *self.categorical):
-            if name not in frame.columns:
-                raise ValueError(
-                    f"{_me(self)} cannot find column {name!r}"
-                    f"{suggestion(name, frame.columns)}. The table has "
-                    f"{listed(frame.columns)}."
-                )
+        self._check_columns(frame)
         frame = frame.drop(columns=list(self.drop))
         self.numbers_, self.categories_ = _sort_columns(self, frame)
         self.fillings_ = {}
         if self.impute is not None:
             self.fillings_ = _fillings(self, frame)
         values = self._encode(frame)
-        varies = (values.min(axis=0) < values.max(axis=0)).to_numpy()
-        if not varies.any():
-            raise ValueError(
-                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
-                f"table are constant (n_samples={len(frame)})."
-            )
-        self.constant_features_ = values.columns[~varies].tolist()
-        self._names_out = values.columns[varies].tolist()
+        self._keep_varying(values.columns, values.min(axis=0) < values.max(axis=0), len(frame))
         return self
 
     def transform(self, X):
@@ -141,22 +134,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded : DataFrame of shape (n_samples, n_features_out)
-            The numbers, with the index of `X`.
+            The numbers, with the index of `X`; lazy if `X` is a Dask dataframe.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return distributed().encode_parts(self, X)
         frame = self._frame(X, reset=False)
-        missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
-        if missing:
-            raise ValueError(
-                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
-                f"{'is' if len(missing) == 1 else 'are'} missing from the table."
-            )
-        known = {*self.numbers_, *self.categories_, *self.drop}
-        extra = [name for name in frame.columns if name not in known]
-        if extra:
-            warnings.warn(
-                f"The table has columns that are not used: {listed(extra)}.", stacklevel=2
-            )
+        self._check_known_columns(frame)
         return self._encode(frame)[self._names_out]
 
     def get_feature_names_out(self, input_features=None):
@@ -175,6 +159,46 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self._names_out, dtype=object)
 
+    def _check_columns(self, frame):
+        """Raise if a column that the parameters name is not there."""
+        for name in (*self.drop, *self.categorical):
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{_me(self)} cannot find column {name!r}"
+                    f"{suggestion(name, frame.columns)}. The table has "
+                    f"{listed(frame.columns)}."
+                )
+
+    def _check_known_columns(self, frame):
+        """Raise if a column of the fit is not there; warn of others."""
+        missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
+        if missing:
+            raise ValueError(
+                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing from the table."
+            )
+        known = {*self.numbers_, *self.categories_, *self.drop}
+        extra = [name for name in frame.columns if name not in known]
+        if extra:
+            warnings.warn(
+                f"The table has columns that are not used: {listed(extra)}.", stacklevel=3
+            )
+
+    def _keep_varying(self, names, varies, n_rows):
+        """Divide the encoded features into those that vary and the others."""
+        varies = np.asarray(varies, dtype=bool)
+        if not varies.any():
+            raise ValueError(
+                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
+                f"table are constant (n_samples={n_rows})."
+            )
+        self.constant_features_ = names[~varies].tolist()
+        self._names_out = names[varies].tolist()
+
+    def _learn_names(self, frame):
+        _check_feature_names(self, frame, reset=True)
+        _check_n_features(self, frame, reset=True)
+
     def _frame(self, X, reset):
         """X as a data frame whose columns have names that are strings."""
         if hasattr(X, "to_pandas"):
@@ -190,8 +214,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "a minimum of 1 is required."
             )
         if reset:
-            _check_feature_names(self, X, reset=True)
-            _check_n_features(self, X, reset=True)
+            self._learn_names(X)
         if hasattr(self, "feature_names_in_") and isinstance(X.columns[0], str):
             repeated = X.columns[X.columns.duplicated()]
             if len(repeated):
@@ -207,14 +230,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """All features, also those that do not vary."""
         numbers = _as_numbers(self, frame, self.numbers_)
         parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
-        _refuse_infinite(self, parts)
+        refuse_infinite(self, {name: np.isinf(part).sum() for name, part in parts.items()})
         texts = {name: _as_text(frame[name]) for name in self.categories_}
         if self.fillings_:
             for name, column in parts.items():
                 column[np.isnan(column)] = self.fillings_[name]
             texts = {name: text.fillna(self.fillings_[name]) for name, text in texts.items()}
         else:
-            _refuse_missing(self, parts | texts)
+            columns = (parts | texts).items()
+            refuse_missing(self, {name: pd.isna(column).sum() for name, column in columns})
         blocks, names = [numbers], list(self.numbers_)
         for name, text in texts.items():
             categories = self.categories_[name]
@@ -248,20 +272,32 @@ def _positions(X):
 
 def _sort_columns(estimator, frame):
     """Names of the columns of numbers, and the values of those of categories."""
+    kinds = {
+        name: "category" if name in estimator.categorical else kind_of(frame[name])
+        for name in frame.columns
+    }
+    values = {n: distinct(frame[n]) for n, kind in kinds.items() if kind == "category"}
+    return judge_columns(estimator, kinds, values, len(frame))
+
+
+def judge_columns(estimator, kinds, values, n_rows, cut_off=False):
+    """The same for columns of these kinds and, if they are categories, these values.
+
+    Of values that are too many some may have been `cut_off`.
+    """
     numbers, categories, unusable, many = [], {}, [], []
-    for name in frame.columns:
-        column = frame[name]
-        kind = "category" if name in estimator.categorical else _kind(column)
+    for name, kind in kinds.items():
         if kind == "number":
             numbers.append(name)
         elif kind != "category":
             unusable.append(f"{name!r} ({kind})")
         else:
-            values = _distinct(column)
-            at_most = min(estimator.max_categories, max(FEW, DISTINCT * len(frame)))
-            if len(values) > at_most:
-                many.append(f"{name!r} ({len(values)} in {len(frame)} rows)")
-            categories[name] = values
+            categories[name] = values[name]
+            at_most = min(estimator.max_categories, max(FEW, DISTINCT * n_rows))
+            if len(values[name]) > at_most:
+                more = cut_off and len(values[name]) > estimator.max_categories
+                found = f"more than {estimator.max_categories}" if more else len(values[name])
+                many.append(f"{name!r} ({found} in {n_rows} rows)")
     if unusable:
         raise ValueError(
             f"{_me(estimator)} needs numbers, text or truth values, got "
@@ -276,7 +312,7 @@ def _sort_columns(estimator, frame):
     return numbers, categories
 
 
-def _kind(column):
+def kind_of(column):
     """What a column holds: "number", "category", or a word for something else."""
     dtype = column.dtype
     if types.is_object_dtype(dtype):
@@ -294,19 +330,19 @@ def _kind(column):
     return str(dtype)
 
 
-def _distinct(column):
+def distinct(column):
     """The values of a categorical column as text, in their own order if they have one."""
     present = set(_as_text(column).dropna().unique())
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return [text for text in map(_value_text, column.cat.categories) if text in present]
+        return [text for text in map(value_text, column.cat.categories) if text in present]
     return sorted(present)
 
 
 def _as_text(column):
-    return column.astype(object).map(_value_text, na_action="ignore")
+    return column.astype(object).map(value_text, na_action="ignore")
 
 
-def _value_text(value):
+def value_text(value):
     # Whole numbers become floats where a neighbour is missing; that must not rename them.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -347,8 +383,8 @@ def _fillings(estimator, frame):
     return fillings | {name: columns[name].mode()[0] for name in estimator.categories_}
 
 
-def _refuse_infinite(estimator, columns):
-    counts = {name: int(np.isinf(column).sum()) for name, column in columns.items()}
+def refuse_infinite(estimator, counts):
+    """Raise if any of these numbers of infinite values is not zero."""
     found = [f"{name!r} has {count}" for name, count in counts.items() if count]
     if found:
         raise ValueError(
@@ -357,8 +393,8 @@ def _refuse_infinite(estimator, columns):
         )
 
 
-def _refuse_missing(estimator, columns):
-    counts = {name: int(pd.isna(column).sum()) for name, column in columns.items()}
+def refuse_missing(estimator, counts):
+    """Raise if any of these numbers of missing values is not zero."""
     found = [f"{name!r} has {count}" for name, count in counts.items() if count]
     if found:
         raise ValueError(

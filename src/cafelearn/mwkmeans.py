@@ -15,12 +15,18 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn import seeding
-from cafelearn._validation import check_data, check_weights
+from cafelearn._validation import (
+    check_data,
+    check_enough_rows,
+    check_weights,
+    distributed,
+    is_dask,
+    lazy_on_dask,
+)
 from cafelearn.descent import data_scale, descend, make_problem, one_cluster
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import log_mean
@@ -209,8 +215,10 @@ class MinkowskiWeightedKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense, numeric and without missing values. float32 stays float32.
+            A Dask collection is fitted where it lies, see ``cafelearn.distributed``;
+            ``labels_`` is then a lazy Dask array.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -222,17 +230,22 @@ class MinkowskiWeightedKMeans(
         self : MinkowskiWeightedKMeans
             The fitted estimator.
         """
-        job = prepare(self, X, sample_weight)
-        run_starts([job], self.n_jobs, self.verbose)
-        if job.best.n_found < self.n_clusters:
+        if is_dask(X):
+            n_found = distributed().fit_mwkmeans(self, X, sample_weight)
+        else:
+            job = prepare(self, X, sample_weight)
+            run_starts([job], self.n_jobs, self.verbose)
+            n_found = job.best.n_found
+        if n_found < self.n_clusters:
             warnings.warn(
-                f"Number of distinct clusters ({job.best.n_found}) found smaller than "
+                f"Number of distinct clusters ({n_found}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
 
+    @lazy_on_dask
     def predict(self, X):
         """Find the nearest centre of each row.
 
@@ -248,6 +261,7 @@ class MinkowskiWeightedKMeans(
         """
         return assign(*self._placed(X))[0]
 
+    @lazy_on_dask
     def transform(self, X):
         """Distance of each row to each centre.
 
@@ -281,6 +295,8 @@ class MinkowskiWeightedKMeans(
         score : float
             Minus the sum of the p-th powers of the distances to the nearest centres.
         """
+        if is_dask(X):
+            return distributed().score(self, X, sample_weight)
         X, model, n_threads = self._placed(X)
         sample_weight = check_weights(sample_weight, X, self)
         _, nearest = assign(X, model, n_threads)
@@ -349,24 +365,18 @@ def prepare(estimator, X, sample_weight=None):
     """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts."""
     X = check_data(estimator, X)
     sample_weight = check_weights(sample_weight, X, estimator)
-    if len(X) < estimator.n_clusters:
-        raise ValueError(f"n_samples={len(X)} should be >= n_clusters={estimator.n_clusters}.")
+    check_enough_rows(estimator, X)
     # Rows without weight must not count, not even for the scale.
     weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
     low, high = weighed.min(axis=0), weighed.max(axis=0)
-    _warn_of_constant_features(estimator, low == high)
+    warn_of_constant_features(estimator, low == high)
     scale, feature_scale = data_scale(low, high)
-    offset = _log_offset(estimator, X, sample_weight, feature_scale)
+    offset = log_offset(
+        estimator, lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1]
+    )
     problem = make_problem(X, estimator.p, scale, offset, estimator.max_iter, estimator.tol)
-    drawn = _is(estimator.init, "random") or _is(estimator.init, "k-means++")
-    draw = seeding.make_draw(X, sample_weight, high - low) if drawn else None
-
-    def start(seed):
-        return _initial_centers(
-            estimator, X, sample_weight, scale, feature_scale, offset, draw, seed
-        )
-
-    seeds = seed_sequence(estimator.random_state).spawn(_n_starts(estimator))
+    start = seeding.make_start(estimator, X, sample_weight, low, high, offset)
+    seeds = start_seeds(estimator)
     return Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
 
 
@@ -392,21 +402,26 @@ def run_starts(jobs, n_jobs, verbose=0):
     else:
         workers = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
         results = workers(delayed(run)(tasks) for tasks in batches)
-    done, progress = 0, PROGRESS.get()
+    done = 0
     for tasks_done, results_done in zip(batches, results, strict=True):
         for (job, _), result in zip(tasks_done, results_done, strict=True):
             done += 1
             job.take(result)
-            if progress is not None:
-                progress(done, len(tasks))
-            if verbose:
-                sys.stderr.write(
-                    f"start {done}/{len(tasks)} (p={job.estimator.p:g}): objective "
-                    f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
-                    f"{result.stop_reason}\n"
-                )
+            report_start(job, result, done, len(tasks), verbose)
     for job in jobs:
-        _set_attributes(job.estimator, job.best, np.asarray(job.log_objectives), job.problem)
+        set_attributes(job)
+
+
+def report_start(job, result, done, n_starts, verbose):
+    """Tell whoever wants to know that a start has ended."""
+    if (progress := PROGRESS.get()) is not None:
+        progress(done, n_starts)
+    if verbose:
+        sys.stderr.write(
+            f"start {done}/{n_starts} (p={job.estimator.p:g}): objective "
+            f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
+            f"{result.stop_reason}\n"
+        )
 
 
 def to_units(log_values):
@@ -415,7 +430,7 @@ def to_units(log_values):
         return np.exp(log_values)
 
 
-def _warn_of_constant_features(estimator, constant):
+def warn_of_constant_features(estimator, constant):
     if isinstance(estimator.dispersion_offset, str) or estimator.dispersion_offset > 0:
         return
     if constant.any() and not constant.all():
@@ -430,60 +445,37 @@ def _warn_of_constant_features(estimator, constant):
         )
 
 
-def _n_starts(estimator):
-    once = not callable(estimator.init) and not isinstance(estimator.init, str)
-    return 1 if once or _is(estimator.init, "anomalous") else estimator.n_init
+def start_seeds(estimator):
+    """One SeedSequence for each start."""
+    many = callable(estimator.init) or isinstance(estimator.init, str)
+    many = many and not _is(estimator.init, "anomalous")
+    return seed_sequence(estimator.random_state).spawn(estimator.n_init if many else 1)
 
 
 def _is(value, name):
     return isinstance(value, str) and value == name
 
 
-def _log_offset(estimator, X, sample_weight, feature_scale):
+def log_offset(estimator, one_cluster_dispersions):
     """Log of the constant that is added to the dispersions, or the word "mean"."""
     offset = estimator.dispersion_offset
     if _is(offset, "mean"):
         return "mean"
     if _is(offset, "fixed"):
-        _, log_dispersions = one_cluster(X, sample_weight, feature_scale, estimator.p)
-        return log_mean(log_dispersions) + np.log(0.1 / estimator.n_clusters)
+        return log_mean(one_cluster_dispersions()) + np.log(0.1 / estimator.n_clusters)
     return np.log(offset) if offset > 0 else -np.inf
 
 
-def _initial_centers(estimator, X, sample_weight, scale, feature_scale, offset, draw, seed):
-    init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
-    if _is(init, "random"):
-        return seeding.random_rows(X, n_clusters, draw, np.random.default_rng(seed))
-    if _is(init, "k-means++"):
-        rng = np.random.default_rng(seed)
-        return seeding.kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
-    if _is(init, "anomalous"):
-        return seeding.anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset)
-    if callable(init):
-        state = np.random.RandomState(np.random.MT19937(seed))
-        init = init(X, n_clusters, random_state=state)
-    centers = check_array(init, dtype=X.dtype, order="C", input_name="init")
-    if centers.shape[0] != n_clusters:
-        raise ValueError(
-            f"The shape of the initial centers {centers.shape} does not match the number "
-            f"of clusters {n_clusters}."
-        )
-    if centers.shape[1] != X.shape[1]:
-        raise ValueError(
-            f"The shape of the initial centers {centers.shape} does not match the number "
-            f"of features of the data {X.shape[1]}."
-        )
-    return centers
-
-
-def _set_attributes(estimator, result, log_objectives, problem):
+def set_attributes(job):
+    """Fit the estimator of a job whose starts have all ended."""
+    estimator, result = job.estimator, job.best
     estimator.labels_ = result.labels
     estimator.cluster_centers_ = result.centers
     estimator.feature_weights_ = result.weights
     estimator.dispersions_ = to_units(result.log_dispersions)
     estimator.inertia_ = float(to_units(result.log_inertia))
     estimator.objective_path_ = to_units(result.log_path)
-    estimator.init_objectives_ = to_units(log_objectives)
+    estimator.init_objectives_ = to_units(np.asarray(job.log_objectives))
     estimator.n_iter_ = result.n_iter
     estimator.stop_reason_ = result.stop_reason
-    estimator._scale = problem.scale
+    estimator._scale = job.problem.scale

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 import zlib
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._files import atomic_path
+from cafelearn._validation import is_dask
 from cafelearn._words import listed
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.scaling import RangeScaler
 from cafelearn.tabular import TabularCAFE
+
+__all__ = ["ModelFileError", "load_model", "save_model"]
 
 FORMAT = 1
 HEADER = "cafelearn.json"
@@ -74,7 +78,8 @@ def save_model(model, path, force: bool = False) -> Path:
     model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
         The model. Scalers and extractors inside it have to be among those that
         :func:`load_model` trusts: those that CAFE knows by name, apart from UMAP, and a
-        few of scikit-learn's.
+        few of scikit-learn's. ``labels_`` that are lazy, after a fit to a Dask collection,
+        are not saved: they are rows of that collection, and `predict` gives them again.
     path : str or Path
         The file to write; ``.skops`` is the usual suffix.
     force : bool, default=False
@@ -108,7 +113,7 @@ def save_model(model, path, force: bool = False) -> Path:
             f"{MODELS[-1].__name__}, got {type(model).__name__}."
         )
     check_is_fitted(model)
-    data = _pack(model)
+    data = _pack(without_lazy_labels(model))
     unknown = _untrusted(_schema(zipfile.ZipFile(io.BytesIO(data))))
     if unknown:
         raise ModelFileError(
@@ -204,6 +209,18 @@ def _skops():
             "Saving and loading models needs the package skops: pip install 'cafelearn[cli]'."
         ) from error
     return skops.io
+
+
+def without_lazy_labels(model):
+    """The model, or a copy of it and of those inside without labels that are not here."""
+    model = copy(model)
+    if is_dask(getattr(model, "labels_", None)):
+        del model.labels_
+    if hasattr(model, "models_"):
+        model.models_ = {p: without_lazy_labels(m) for p, m in model.models_.items()}
+    if hasattr(model, "cafe_"):
+        model.cafe_ = without_lazy_labels(model.cafe_)
+    return model
 
 
 def _pack(model):

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._validation import check_data
+from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
 
 
 class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -47,8 +47,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The data.
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
+            The data. On Dask collections the other methods are lazy.
         y : None
             Ignored; present by convention.
 
@@ -57,6 +57,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : RangeScaler
             The fitted scaler.
         """
+        if is_dask(X):
+            return distributed().fit_range_scaler(self, X)
         X = check_data(self, X)
         low, high = X.min(axis=0), X.max(axis=0)
         # Halves first: the plain difference of huge numbers overflows.
@@ -69,6 +71,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.range_ = np.where(constant, X.dtype.type(1), 2 * half)
         return self
 
+    @lazy_on_dask
     def transform(self, X):
         """Scale the data with the mean and range learnt in :meth:`fit`.
 
@@ -88,6 +91,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled /= self.range_.astype(X.dtype)
         return scaled
 
+    @lazy_on_dask
     def inverse_transform(self, X):
         """Bring scaled data back to the original units.
 

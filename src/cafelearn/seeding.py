@@ -7,41 +7,181 @@ uniform at the start of the algorithm, so distances here are plain Minkowski dis
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
+from sklearn.utils import check_array
 
-from cafelearn.descent import descend, make_problem, one_cluster
+from cafelearn.descent import data_scale, descend, make_problem, one_cluster
+from cafelearn.kernels.assign import _hash as mix
 from cafelearn.kernels.assign import project_rows
+from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.weights import log_mean, update_weights
 from cafelearn.placing import assign, distances, make_model
 
+# Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
+# all rows in one place, it goes by a number that each row has on its own.
+RANKED_ROWS = 5_000
+# Such numbers tell rows apart by this many of the 52 bits behind the point, so that another
+# unit of measurement, which rounds differently, gives the same draw.
+KEPT_BITS = 24
+# Below this fraction of its range a value is as good as the smallest one.
+NOTHING = 2.0**-45
+
+
+def make_start(estimator, X, sample_weight, low, high, offset):
+    """The function that makes the initial centres of a start from its seed."""
+    init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
+    name = init if isinstance(init, str) else None
+    scale, feature_scale = data_scale(low, high)
+    if name in ("random", "k-means++"):
+        draw = make_draw(X, sample_weight, high / 2 - low / 2, low)
+
+    def start(seed):
+        if name == "random":
+            return random_rows(X, n_clusters, draw, np.random.default_rng(seed))
+        if name == "k-means++":
+            rng = np.random.default_rng(seed)
+            return kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
+        if name == "anomalous":
+            return anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset)
+        return given_centers(init, X, X, n_clusters, seed)
+
+    return start
+
 
 class Draw(NamedTuple):
-    """The rows of positive weight in an order that only their values decide.
+    """The distinct rows of positive weight, in an order that only their values decide.
 
     Random choices made in this order do not depend on the order of the rows, and a row of
     weight 2 is as good as two equal rows.
     """
 
-    rows: np.ndarray  # indices
-    group: np.ndarray  # number of the distinct value at each of them, rising
-    mass: np.ndarray  # weight of each distinct value
+    rows: np.ndarray  # indices of all rows, equal ones next to each other
+    group: np.ndarray  # number of the distinct row that each of them is, rising
+    mass: np.ndarray  # weight of each distinct row
+    first: np.ndarray  # index of a row that has these values
+    codes: np.ndarray | None  # what stands for each distinct row if they are not ranked
 
 
-def make_draw(X, sample_weight, spans):
-    """Sort the rows along a fixed direction in which distinct rows hardly ever coincide.
+def make_draw(X, sample_weight, spans, low=None):
+    """Find and order the distinct rows.
 
-    `spans` are the ranges of the features, which make the direction free of units.
+    `spans` are the ranges of the features, or any one multiple of them, and `low` their
+    smallest values, zeros if not given; they make the draw free of units.
     """
-    spans = np.where(spans > 0, spans, 1.0)
+    spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
+    if len(X) > RANKED_ROWS:
+        low = np.zeros(X.shape[1]) if low is None else low.astype(np.float64)
+        return coded_draw(X, sample_weight, spans, low)
+    # Along a fixed direction, in which distinct rows hardly ever coincide.
     direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
     along = project_rows(X, direction)
     rows = np.argsort(along, kind="stable")
     rows = rows[sample_weight[rows] > 0]
-    new = along[rows[1:]] != along[rows[:-1]]
+    new = _steps(along[rows])
     # Rows that coincide are compared, in case they are not equal after all.
     doubtful = np.flatnonzero(~new)
-    new[doubtful] = (X[rows[doubtful + 1]] != X[rows[doubtful]]).any(axis=1)
-    group = np.concatenate([[0], np.cumsum(new)])
-    return Draw(rows, group, np.bincount(group, weights=sample_weight[rows]))
+    new[doubtful] = (X[rows[doubtful]] != X[rows[doubtful - 1]]).any(axis=1)
+    group = np.cumsum(new) - 1
+    mass = np.bincount(group, weights=sample_weight[rows])
+    return Draw(rows, group, mass, rows[new], None)
+
+
+def coded_draw(X, sample_weight, spans, low):
+    """The draw whose order any part of the rows can work out for itself."""
+    codes = _row_codes(X, low, spans)
+    rows = np.argsort(codes, kind="stable")
+    rows = rows[sample_weight[rows] > 0]
+    codes = codes[rows]
+    new = _steps(codes)
+    group = np.cumsum(new) - 1
+    mass = np.bincount(group, weights=sample_weight[rows])
+    first = _smallest_of_each(X, rows, group, len(mass))
+    return Draw(rows, group, mass, first, codes[new])
+
+
+def _steps(rising):
+    """Whether each number differs from the one before it."""
+    new = np.ones(len(rising), dtype=bool)
+    new[1:] = rising[1:] != rising[:-1]
+    return new
+
+
+@njit(**EXACT)
+def _row_codes(X, low, spans):
+    """A 64-bit number for each row, equal for equal rows wherever they stand."""
+    codes = np.empty(len(X), dtype=np.uint64)
+    rest = np.uint64(52 - KEPT_BITS)
+    half = np.uint64(1) << (rest - np.uint64(1))
+    for i in range(len(X)):
+        code = np.uint64(0)
+        for v in range(X.shape[1]):
+            # Halves, because the plain difference of huge numbers overflows.
+            t = (0.5 * np.float64(X[i, v]) - 0.5 * low[v]) / spans[v]
+            bits = np.float64(t if abs(t) >= NOTHING else 0.0).view(np.uint64)
+            # A sum, whose terms the compiler can work out side by side.
+            code += mix(((bits + half) >> rest) + (np.uint64(v) << np.uint64(KEPT_BITS + 12)))
+        codes[i] = code
+    return codes
+
+
+@njit(**EXACT)
+def _smallest_of_each(X, rows, group, n_groups):
+    """Index of the row that comes first in the dictionary, for each group."""
+    first = np.full(n_groups, -1, dtype=np.int64)
+    for j in range(len(rows)):
+        i, best = rows[j], first[group[j]]
+        if best < 0 or _comes_before(X[i], X[best]):
+            first[group[j]] = i
+    return first
+
+
+@njit(**EXACT)
+def _comes_before(row, other):
+    for v in range(len(row)):
+        if row[v] != other[v]:
+            return row[v] < other[v]
+    return False
+
+
+def waiting_times(draw, rng, pull):
+    """How long each distinct row waits to be drawn if it is pulled this strongly.
+
+    Exponential variables over `pull`: the first to come are drawn without replacement and
+    in proportion to it. Rows that nothing pulls never come.
+    """
+    if draw.codes is not None:
+        return coded_times(draw.codes, new_salt(rng), pull)
+    with np.errstate(divide="ignore"):
+        return rng.exponential(size=len(pull)) / pull
+
+
+def new_salt(rng):
+    """What makes one draw by codes different from the next."""
+    return rng.integers(2**64, dtype=np.uint64)
+
+
+def coded_times(codes, salt, pull):
+    """The waiting times of rows that are known by their codes."""
+    with np.errstate(divide="ignore"):
+        return _exponentials(codes, salt) / pull
+
+
+@njit(**EXACT)
+def _exponentials(codes, salt):
+    out = np.empty(len(codes))
+    for g in range(len(codes)):
+        bits = mix(codes[g] ^ salt) >> np.uint64(11)
+        out[g] = -np.log((np.float64(bits) + 0.5) * 2.0**-53)
+    return out
+
+
+def first_to_come(times, count):
+    """Positions of the `count` shortest times, in their order; fewer if the rest never come."""
+    count = min(count, int(np.isfinite(times).sum()))
+    chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
+    if chosen is None:
+        return np.argsort(times, kind="stable")
+    return chosen[np.argsort(times[chosen], kind="stable")]
 
 
 def random_rows(X, n_clusters, draw, rng):
@@ -49,41 +189,68 @@ def random_rows(X, n_clusters, draw, rng):
 
     Where there are fewer distinct rows than clusters, they repeat.
     """
-    # The smallest of exponential variables over weights are a weighted draw.
-    chosen = np.argsort(rng.exponential(size=len(draw.mass)) / draw.mass)[:n_clusters]
-    first = np.searchsorted(draw.group, chosen)
-    return X[draw.rows[np.resize(first, n_clusters)]]
+    times = waiting_times(draw, rng, draw.mass)
+    chosen = first_to_come(times, n_clusters)
+    return X[draw.first[np.resize(chosen, n_clusters)]]
+
+
+def n_trials(n_clusters):
+    """Candidates for each centre of k-means++, as in scikit-learn."""
+    return 2 + int(np.log(n_clusters))
 
 
 def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
     """k-means++ with the Minkowski distance: rows are drawn in proportion to d^p (Eq. 2).
 
     Each centre is the best of a few candidates, the one that leaves the smallest sum of
-    distances, as in scikit-learn.
+    distances.
     """
-    n_trials = 2 + int(np.log(n_clusters))
     centers = np.empty((n_clusters, X.shape[1]), dtype=X.dtype)
-    nearest = np.ones(len(X), dtype=X.dtype)
+    nearest = None
     for l in range(n_clusters):
-        cumulated = np.cumsum((sample_weight * nearest)[draw.rows])
-        if cumulated[-1] == 0:  # every row is a centre already
-            cumulated = np.cumsum(sample_weight[draw.rows])
-        marks = rng.random(n_trials if l else 1) * cumulated[-1]
-        places = np.searchsorted(cumulated, marks, side="right")
-        candidates = draw.rows[places.clip(max=len(draw.rows) - 1)]
-        reached = _powers(X, X[candidates], p, scale)
+        pull = draw.mass if l == 0 else pull_of(draw, sample_weight * nearest)
+        if not pull.any():  # every row is a centre already
+            pull = draw.mass
+        times = waiting_times(draw, rng, pull)
+        chosen = first_to_come(times, n_trials(n_clusters) if l else 1)
+        candidates = X[draw.first[chosen]]
+        reached = powers(X, candidates, p, scale)
         if l:
             np.minimum(reached, nearest[:, None], out=reached)
         best = np.argmin(sample_weight @ reached)
-        centers[l] = X[candidates[best]]
+        centers[l] = candidates[best]
         nearest = np.ascontiguousarray(reached[:, best])
     return centers
 
 
-def _powers(X, centers, p, scale):
+def pull_of(draw, strengths):
+    """The sum of the rows' strengths for each distinct row."""
+    return np.bincount(draw.group, weights=strengths[draw.rows], minlength=len(draw.mass))
+
+
+def powers(X, centers, p, scale):
     """d^p of each row to each centre for uniform weights, relative to the data's scale."""
     weights = np.ones_like(centers)
     return (distances(X, make_model(centers, weights, p, scale, X.dtype)) * scale) ** p
+
+
+def given_centers(init, shown, X, n_clusters, seed):
+    """Centres that the user gave, or that a callable makes of the rows it is shown."""
+    if callable(init):
+        state = np.random.RandomState(np.random.MT19937(seed))
+        init = init(shown, n_clusters, random_state=state)
+    centers = check_array(init, dtype=X.dtype, order="C", input_name="init")
+    if centers.shape[0] != n_clusters:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of clusters {n_clusters}."
+        )
+    if centers.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of features of the data {X.shape[1]}."
+        )
+    return centers
 
 
 def anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset):

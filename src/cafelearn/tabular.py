@@ -14,6 +14,7 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._validation import is_dask
 from cafelearn.cafe import CAFE
 from cafelearn.encoding import TableEncoder
 
@@ -106,8 +107,9 @@ class TabularCAFE(
 
         Parameters
         ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table.
+        X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
+            The table. A Dask dataframe is fitted where it lies, see
+            ``cafelearn.distributed``, and the other methods are lazy on it.
         y : None
             Ignored; present by convention.
 
@@ -215,10 +217,13 @@ class TabularCAFE(
         Returns
         -------
         encoded : pandas.DataFrame of shape (n_samples, n_features)
-            One row per row of `X`; the index is the `id_column` where there is one.
+            One row per row of `X`; the index is the `id_column` where there is one, and
+            that of `X` for a Dask dataframe.
         """
         check_is_fitted(self)
         encoded = self.encoder_.transform(X)
+        if is_dask(X):
+            return encoded
         if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
             encoded.index = pd.Index(X[self.id_column], name=self.id_column)
         return encoded

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._validation import check_data
+from cafelearn._validation import check_data, is_dask
 from cafelearn.cafe import CAFE
 
 
@@ -18,12 +18,24 @@ class Facts:
                 f"write_fit_report needs a fitted cafelearn.CAFE, got {type(cafe).__name__}."
             )
         check_is_fitted(cafe)
+        if is_dask(X):
+            raise TypeError(
+                "write_fit_report needs rows in memory, got a Dask "
+                f"{type(X).__name__}; give it some of them, X[:10_000].compute() for instance."
+            )
         self.cafe, self.model = cafe, cafe.models_[cafe.p_]
-        self.labels, self.weights = cafe.labels_, cafe.feature_weights_
-        self.n_rows, self.n_clusters = len(self.labels), len(self.weights)
+        self.weights = cafe.feature_weights_
+        self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in cafe.weights_frame().columns]
         self.given = X
         self.X = check_data(cafe, X, reset=False)
+        # Of the rows of a Dask collection any may be shown, for what has no labels here.
+        fitted = getattr(cafe, "labels_", None)
+        lazy = fitted is None or is_dask(fitted)
+        self.labels = cafe.predict(X) if lazy else fitted
+        self.n_rows = len(self.labels)
+        self.n_fitted = None if fitted is None else len(fitted)
+        self.is_sample = lazy and self.n_rows != self.n_fitted
         if len(self.X) != self.n_rows:
             raise ValueError(
                 f"write_fit_report needs the {self.n_rows} rows that the model was fitted on, "

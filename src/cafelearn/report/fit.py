@@ -35,7 +35,8 @@ def write_fit_report(
     cafe : CAFE
         A fitted estimator.
     X : array-like of shape (n_samples, n_features)
-        The data it was fitted on.
+        The data it was fitted on; some of the rows if that was a Dask collection, and the
+        report says so.
     path : str or Path
         Where to write.
     row_ids : sequence of length n_samples, default=None

@@ -220,6 +220,12 @@ def restart_charts(facts) -> list[dict]:
 
 def certificate_section(facts) -> dict:
     """The claims of the paper on the chosen model, or why they are not checked here."""
+    if facts.is_sample:
+        return {
+            "table": None,
+            "remark": "The claims are about all rows of the fit, and this report was made "
+            f"from {count(facts.n_rows)} of them.",
+        }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:
         return {

@@ -32,12 +32,18 @@ SILENT = ("n_jobs", "verbose")
 def summary(facts) -> str:
     """What was done, in one paragraph."""
     cafe, k = facts.cafe, facts.n_clusters
+    n_rows = facts.n_fitted or facts.n_rows
     sentences = [
-        f"CAFE looked for {_plural(k, 'cluster')} in {_plural(facts.n_rows, 'row')} of "
+        f"CAFE looked for {_plural(k, 'cluster')} in {_plural(n_rows, 'row')} of "
         f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(cafe)}.",
         _starts(facts),
         _rescaling(facts),
     ]
+    if facts.is_sample:
+        sentences.append(
+            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}; weights, "
+            "starts and agreement are those of the fit, all else is measured on the sample."
+        )
     low, middle = np.quantile(facts.margin, [0.05, 0.5])
     if k > 1:
         sentences.append(
@@ -51,7 +57,8 @@ def summary(facts) -> str:
 def key_numbers(facts) -> list[tuple[str, str]]:
     """The numbers at the top of the page."""
     found = [
-        (count(facts.n_rows), "rows"),
+        (count(facts.n_fitted or facts.n_rows), "rows"),
+        *([(count(facts.n_rows), "of them shown here")] if facts.is_sample else []),
         (count(facts.X.shape[1]), "features"),
         (count(facts.n_clusters), "clusters"),
         (f"p = {facts.cafe.p_:g}", "exponent chosen"),

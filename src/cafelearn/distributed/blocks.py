@@ -1,0 +1,238 @@
+"""A Dask collection as numbered blocks of rows, and the passes over them.
+
+A pass is one task for each block; what the tasks return is combined on the workers until
+few parts are left, so that the client receives as much for a thousand blocks as for ten.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import dask
+import numpy as np
+from dask.base import get_scheduler
+from dask.highlevelgraph import HighLevelGraph
+from sklearn import config_context
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_non_negative
+
+from cafelearn.distributed.cache import forget
+from cafelearn.distributed.sources import Sealed, find_sources, read
+from cafelearn.kernels.assign import chunk_rows
+
+# As many parts are combined by one task; the client itself combines no more.
+FAN_IN = 16
+
+
+class Rows(NamedTuple):
+    """One block, as a pass sees it."""
+
+    X: np.ndarray  # C-contiguous float32 or float64
+    sample_weight: np.ndarray  # float64
+    number: int  # of the block
+    first_chunk: int  # number of its first chunk among those of all blocks
+    fit: str  # whose pass it is; see the cache
+
+
+class Reading(NamedTuple):
+    """How a raw block becomes Rows."""
+
+    fit: str
+    n_features: int
+    dtype: np.dtype
+    owner: str  # name of the estimator, for messages
+    scaler: Any  # fitted, or None
+
+    def __call__(self, block, weights, number, first_chunk, check=False):
+        X = block if self.scaler is None else self._scaled(block)
+        if check:
+            X = check_array(
+                X,
+                dtype=self.dtype,
+                order="C",
+                ensure_min_samples=0,
+                estimator=self.owner,
+                input_name="X",
+            )
+            if X.shape[1] != self.n_features:
+                raise ValueError(
+                    f"{self.owner} needs the same {self.n_features} features in every block, "
+                    f"but block {number} has {X.shape[1]}."
+                )
+            weights = _checked(weights, len(X))
+        X = np.ascontiguousarray(X, dtype=self.dtype)
+        if weights is None:
+            weights = np.ones(len(X))
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        return Rows(_writable(X), _writable(weights), number, first_chunk, self.fit)
+
+    def _scaled(self, block):
+        X = np.ascontiguousarray(block, dtype=self.dtype)
+        with config_context(assume_finite=True):
+            return self.scaler.transform(X) if len(X) else X
+
+
+def _checked(weights, n_rows):
+    """The weights of one block. That some are positive can only be told of all blocks."""
+    if weights is None:
+        return None
+    weights = check_array(
+        weights,
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_min_samples=0,
+        input_name="sample_weight",
+    )
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"Found a block of {n_rows} rows with {len(weights)} sample weights; "
+            "X and sample_weight must be divided alike."
+        )
+    check_non_negative(weights, "`sample_weight`")
+    return weights
+
+
+def _writable(array):
+    """The array, or a copy if it may not be written to: kernels are compiled for the former."""
+    return array if array.flags.writeable else array.copy()
+
+
+class Order(NamedTuple):
+    """One pass: what every task is told."""
+
+    run: Callable  # (rows, request) -> part
+    combine: Callable  # (list of parts in their order) -> part
+    request: Any
+    reading: Reading
+    check: bool
+
+
+def _run(order, rows, weights, number, first_chunk):
+    order = order.value
+    rows = order.reading(read(rows), read(weights), number, first_chunk, order.check)
+    return order.run(rows, order.request)
+
+
+def _combine(order, parts):
+    return order.value.combine(parts)
+
+
+class Blocks:
+    """The blocks of a Dask array with one chunk of columns, with the rows' weights.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_samples, n_features)
+        The rows. Numbers of rows may be unknown.
+    weights : dask.array.Array of shape (n_samples,) or None
+        Their weights, in blocks of the same lengths.
+    dtype : dtype
+        float32 or float64.
+    owner : str
+        Name of the estimator.
+    """
+
+    def __init__(self, array, weights, dtype, owner):
+        self.array, self.weights = array, weights
+        self.dtype, self.lengths = np.dtype(dtype), None
+        self._reading = Reading(uuid4().hex, array.shape[1], self.dtype, owner, None)
+        self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
+        self._first_chunks = [0] * len(self._sources)
+
+    def scaled(self, scaler):
+        """The same blocks, seen through a scaler."""
+        other = copy(self)
+        other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
+        return other
+
+    @property
+    def fit(self):
+        """The name under which workers remember what belongs to these blocks."""
+        return self._reading.fit
+
+    def __len__(self):
+        return int(sum(self.lengths))
+
+    @property
+    def shape(self):
+        return len(self), self.array.shape[1]
+
+    @property
+    def n_blocks(self):
+        return len(self._sources)
+
+    def set_lengths(self, lengths):
+        """Tell the numbers of rows, which also numbers the chunks."""
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        n_chunks = -(-self.lengths // chunk_rows(self.array.shape[1]))
+        self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
+
+    def reduce(self, run, combine, request, check=False):
+        """One pass: run(rows, request) for every block, combined in their order."""
+        order = Order(run, combine, request, self._reading, check)
+        name = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}"
+        told = f"order-{name}"
+        layer = {told: Sealed(order)}
+        keys = []
+        for number, (rows, weights) in enumerate(self._sources):
+            keys.append((name, number))
+            layer[keys[-1]] = (_run, told, rows, weights, number, self._first_chunks[number])
+        level = 0
+        while len(keys) > FAN_IN:
+            level += 1
+            parts, keys = keys, []
+            for i in range(0, len(parts), FAN_IN):
+                keys.append((f"{name}-{level}", i))
+                layer[keys[-1]] = (_combine, told, parts[i : i + FAN_IN])
+        graph = HighLevelGraph(
+            {**self._graph.layers, name: layer},
+            {**self._graph.dependencies, name: set(self._graph.layers)},
+        )
+        return combine(self._compute(graph, keys))
+
+    def _compute(self, graph, keys):
+        schedule, client = _scheduler(self.array)
+        if client is None:
+            return list(schedule(graph, keys))
+        with dask.annotate(**_places(client, self._sources, self.n_blocks)):
+            return list(schedule(graph, keys))
+
+    def forget(self, kind=None):
+        """Let the workers drop what they remember of these blocks, or one kind of it."""
+        _, client = _scheduler(self.array)
+        if client is None:
+            forget(self.fit, kind)
+        else:
+            client.run(forget, self.fit, kind, on_error="ignore")
+
+
+def _scheduler(array):
+    """What computes graphs here, and the Client behind it or None."""
+    schedule = get_scheduler(collections=[array])
+    client = getattr(schedule, "__self__", None)
+    return schedule, client if hasattr(client, "nthreads") else None
+
+
+class ByNumber:
+    """A worker for every block of rows, the same in each pass."""
+
+    def __init__(self, workers, n_blocks):
+        self.workers, self.n_blocks = workers, n_blocks
+
+    def __call__(self, key):
+        number = key[1] if isinstance(key, tuple) and len(key) > 1 else None
+        if not isinstance(number, int) or not self.workers:
+            return []
+        return [self.workers[number * len(self.workers) // self.n_blocks % len(self.workers)]]
+
+
+def _places(client, sources, n_blocks):
+    """Annotations that send a block that is read anew in each pass to one worker each time.
+
+    That worker may remember it. Blocks that are in memory already stay where they are.
+    """
+    if not any(isinstance(rows, Sealed) for rows, _ in sources):
+        return {}
+    workers = sorted(client.nthreads())
+    return {"workers": ByNumber(workers, n_blocks), "allow_other_workers": True}
