@@ -54,7 +54,7 @@ def register(app):
 
 
 def fit(
-    data: options.Data,
+    data: options.LargeData,
     clusters: Annotated[
         int, typer.Option("-k", "--clusters", help="Number of clusters.", min=1)
     ],
@@ -99,6 +99,13 @@ def fit(
         int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel=METHOD)
     ] = 0,
     jobs: options.Jobs = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Dask scheduler, to fit a directory or array on its cluster.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(help="Column to leave out. May be repeated.", rich_help_panel=COLUMNS),
@@ -155,8 +162,7 @@ def fit(
     """
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header)
-        _check_files(out, model, report, force, data, extractor)
-        frame = _read(run, data, reading, label, row_id)
+        is_large = _check_files(out, model, report, force, data, extractor, scheduler)
         estimator = _estimator(
             clusters,
             cafe={
@@ -175,6 +181,11 @@ def fit(
             drop=[*(drop or ()), *([label] if label else ())],
             id_column=row_id,
         )
+        if is_large:
+            _fit_large(run, estimator, data, scheduler, label, out, model, report, force)
+            return
+        frame = _read(run, data, reading)
+        _check_names(frame, label, row_id)
         _fit(run, estimator, frame, label)
         _write(run, estimator, frame, label, data, out, model, report, force)
 
@@ -188,14 +199,31 @@ def _offset(text):
         raise ValueError(f"--offset needs mean, fixed or a number, got {text!r}.") from None
 
 
-def _check_files(out, model, report, force, data, extractor):
-    """Everything that can fail about the files before anything is computed."""
+def _check_files(out, model, report, force, data, extractor, scheduler):
+    """Everything that can fail about the files before anything is computed.
+
+    Returns whether the data is read with Dask.
+    """
     from importlib.util import find_spec
 
+    from cafelearn.cli.large_reading import is_large
     from cafelearn.cli.writing import check_outputs, kind_of
 
-    check_outputs({"--out": out, "--model": model, "--report": report}, force, data)
-    if out is not None and kind_of(out)[0] in ("parquet", "feather"):
+    large = is_large(data)
+    if scheduler is not None:
+        if not large:
+            raise ValueError(
+                "--scheduler needs a directory of Parquet files, a Zarr array or a .npy file, "
+                f"got {data}."
+            )
+        _need("distributed", "--scheduler", "dask", find_spec)
+    if large and out is not None:
+        from cafelearn.cli.large_fit import check_features
+
+        check_features(out, force, data)
+    outputs = {"--out": None if large else out, "--model": model, "--report": report}
+    check_outputs(outputs, force, data)
+    if out is not None and (large or kind_of(out)[0] in ("parquet", "feather")):
         _need("pyarrow", "--out", "cli", find_spec)
     if model is not None:
         _need("skops", "--model", "cli", find_spec)
@@ -203,6 +231,7 @@ def _check_files(out, model, report, force, data, extractor):
             raise ValueError("--model cannot save a model with the extractor umap.")
     if report is not None:
         _need("jinja2", "--report", "report", find_spec)
+    return large
 
 
 def _need(package, option, extra, find_spec):
@@ -212,16 +241,19 @@ def _need(package, option, extra, find_spec):
         )
 
 
-def _read(run, data, reading, label, row_id):
-    from cafelearn.cli.reading import read_table
-
-    frame = read_table(data, reading, run.remark)
+def _check_names(frame, label, row_id):
     for option, name in (("--label", label), ("--id", row_id)):
         if name is not None and name not in frame.columns:
             raise ValueError(
                 f"{option} {name!r}: there is no such column"
                 f"{suggestion(name, frame.columns)}. The table has {listed(frame.columns)}."
             )
+
+
+def _read(run, data, reading):
+    from cafelearn.cli.reading import read_table
+
+    frame = read_table(data, reading, run.remark)
     run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
     run.say(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
     return frame
@@ -234,9 +266,31 @@ def _estimator(clusters, cafe, **columns):
     return TabularCAFE(CAFE(clusters, **cafe), **columns)
 
 
+def _fit_large(run, estimator, data, scheduler, label, out, model, report, force):
+    from cafelearn.cli import large_fit as large
+
+    with large.computing(scheduler, estimator.cafe.n_jobs):
+        table = large.read(run, data)
+        _check_names(table.frame, label, estimator.id_column)
+        large.fit(run, estimator, table, label, out, force)
+        _remark_columns(run, estimator, table.frame.head(1_000))
+        files = {} if out is None else {"features": out}
+        if model is not None:
+            files["model"] = _save(estimator, model, force)
+        if report is not None:
+            encoded, names, known = large.sample(
+                estimator, table, label, estimator.cafe.random_state
+            )
+            files["report"] = _report(estimator, encoded, names, known, data, report, force)
+            run.facts["report_rows"] = len(encoded)
+    _say_files(run, files)
+
+
 def _fit(run, estimator, frame, label):
+    import numpy as np
+
     from cafelearn.cli.progress import watch
-    from cafelearn.cli.summary import agreement_with, facts_of, show_fit
+    from cafelearn.cli.summary import agreement_with, doubtful_rows, facts_of, show_fit
 
     begin = time.perf_counter()
     with watch(run):
@@ -244,9 +298,10 @@ def _fit(run, estimator, frame, label):
     seconds = time.perf_counter() - begin
     encoded = estimator.encode(frame)
     _remark_columns(run, estimator, frame)
-    margin = estimator.cafe_.assignment_margin(encoded)
+    labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
     names = None if estimator.id_column is None else encoded.index
-    run.facts |= facts_of(estimator, margin, names)
+    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters)
+    run.facts |= facts_of(estimator, counts, *doubtful_rows(labels, margin, names))
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = agreement_with(estimator.labels_, frame[label])
@@ -278,35 +333,46 @@ def _remark_columns(run, estimator, frame):
 
 
 def _write(run, estimator, frame, label, data, out, model, report, force):
-    files = run.facts["files"] = {}
+    files = {}
     if out is not None:
         from cafelearn.cli.place import features_table
         from cafelearn.cli.writing import write_table
 
         files["features"] = write_table(features_table(estimator, frame), out, force)
     if model is not None:
-        from cafelearn.persistence import save_model
-
-        files["model"] = save_model(estimator, model, force)
+        files["model"] = _save(estimator, model, force)
     if report is not None:
-        files["report"] = _report(estimator, frame, label, data, report, force)
+        encoded = estimator.encode(frame)
+        names = None if estimator.id_column is None else encoded.index
+        known = None if label is None else frame[label].to_numpy()
+        files["report"] = _report(estimator, encoded, names, known, data, report, force)
+    _say_files(run, files)
+
+
+def _save(estimator, path, force):
+    from cafelearn.persistence import save_model
+
+    return save_model(estimator, path, force)
+
+
+def _say_files(run, files):
+    run.facts["files"] = files
     for what, path in files.items():
         run.say(f"Wrote the {what} to {path}")
 
 
-def _report(estimator, frame, label, data, report, force):
+def _report(estimator, encoded, row_ids, known, data, report, force):
     import shlex
     import sys
 
     from cafelearn.report import write_fit_report
 
-    encoded = estimator.encode(frame)
     return write_fit_report(
         estimator.cafe_,
         encoded,
         report,
-        row_ids=None if estimator.id_column is None else encoded.index,
-        y=None if label is None else frame[label].to_numpy(),
+        row_ids=row_ids,
+        y=known,
         title=f"CAFE on {data.name}",
         source=data.name,
         command=shlex.join(["cafe", *sys.argv[1:]]),

@@ -17,6 +17,13 @@ Jobs = Annotated[
 Data = Annotated[
     Path, typer.Argument(help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text).")
 ]
+LargeData = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text); or, if it need not fit "
+        "into memory, a directory of Parquet files, a Zarr array or a .npy file."
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="A model that cafe fit --model has written.")]
 
 READING = "Reading text files"

@@ -7,32 +7,22 @@ TOP = 5
 LOWEST = 5
 
 
-def facts_of(model, margin, row_names=None):
-    """Facts about a fitted TabularCAFE; `margin` belongs to its training rows."""
-    import numpy as np
-
+def facts_of(model, counts, n_doubtful, doubtful):
+    """Facts about a fitted TabularCAFE: rows of each cluster, and the most doubtful ones."""
     cafe, weights = model.cafe_, model.weights_frame()
     exponents = list(cafe.models_)
-    labels = cafe.labels_
     clusters = []
     for l in range(len(weights)):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
         clusters.append(
             {
                 "cluster": l,
-                "rows": int((labels == l).sum()),
+                "rows": int(counts[l]),
                 "top_features": [
                     {"feature": name, "weight": float(weight)} for name, weight in top.items()
                 ],
             }
         )
-    lowest = np.argsort(margin, kind="stable")[:LOWEST]
-    doubtful = [
-        {"row": int(i), "cluster": int(labels[i]), "margin": float(margin[i])}
-        | ({} if row_names is None else {"id": _scalar(row_names[i])})
-        for i in lowest
-        if margin[i] < DOUBTFUL
-    ]
     return {
         "features": weights.shape[1],
         "components": int(cafe._n_features_out),
@@ -41,12 +31,21 @@ def facts_of(model, margin, row_names=None):
         "exponents": exponents,
         "agreement": cafe.agreement_.tolist(),
         "clusters": clusters,
-        "doubtful": {
-            "below": DOUBTFUL,
-            "rows": int((margin < DOUBTFUL).sum()),
-            "lowest": doubtful,
-        },
+        "doubtful": {"below": DOUBTFUL, "rows": n_doubtful, "lowest": doubtful},
     }
+
+
+def doubtful_rows(labels, margin, row_names=None, first=0):
+    """How many rows are in doubt, and facts about the worst; `first` is the first's number."""
+    import numpy as np
+
+    lowest = np.argsort(margin, kind="stable")[:LOWEST]
+    return int((margin < DOUBTFUL).sum()), [
+        {"row": first + int(i), "cluster": int(labels[i]), "margin": float(margin[i])}
+        | ({} if row_names is None else {"id": _scalar(row_names[i])})
+        for i in lowest
+        if margin[i] < DOUBTFUL
+    ]
 
 
 def agreement_with(labels, known):

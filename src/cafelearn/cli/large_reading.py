@@ -1,0 +1,222 @@
+"""Tables that need not fit into memory, as Dask dataframes: Parquet directories and arrays."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from cafelearn._words import listed
+from cafelearn.cli.reading import repaired
+
+PARQUET = (".parquet", ".parq", ".pq")
+# Bytes of one partition, as numbers. Row groups are not divided. A thread that encodes and
+# assigns a partition needs some six times as much.
+PARTITION = 8 * 2**20
+LARGE = 256 * 2**20
+# What pandas and Dask call an index that has no name.
+INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+
+
+class Large(NamedTuple):
+    """A table of which only the outline is in memory."""
+
+    frame: object  # dask.dataframe.DataFrame
+    lengths: list  # rows of each partition
+
+
+def is_large(path):
+    """Whether a path is read with Dask: any directory, and arrays in NumPy's format."""
+    path = Path(path)
+    return path.is_dir() or path.suffix.lower() == ".npy"
+
+
+def read_large(path, remark=lambda text: None):
+    """The table in a directory of Parquet files, a Zarr array or a .npy file.
+
+    `remark` is called with a sentence for everything that was repaired or guessed.
+    """
+    _need_dask(path)
+    path = Path(path).absolute()  # workers may have been started elsewhere
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}.")
+    if path.is_dir() and not _is_zarr(path):
+        return _read_parquet(path, remark)
+    return _read_array(path)
+
+
+def _need_dask(path):
+    try:
+        import dask.dataframe  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {path} needs the package dask: pip install 'cafelearn[dask]'."
+        ) from error
+
+
+def _is_zarr(path):
+    marks = ("zarr.json", ".zarray", ".zgroup")
+    return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
+
+
+def _read_parquet(path, remark):
+    import dask.dataframe as dd
+
+    files = _parquet_files(path)
+    pieces, lengths, schema = _pieces(files, remark)
+    if not lengths:
+        raise ValueError(f"{path} has Parquet files but no rows.")
+    meta = schema.empty_table().to_pandas(ignore_metadata=True)
+    names = [name for name in schema.names if not INDEX.fullmatch(name)]
+    if not names:
+        raise ValueError(f"{path} has no columns.")
+    if len(names) < len(meta.columns):
+        remark("The index of the table has no name; it is left out.")
+    frame = dd.from_map(_read_piece, pieces, columns=names, meta=meta[names])
+    new = repaired(names, remark)
+    if new != names:
+        frame = frame.rename(columns=dict(zip(names, new, strict=True)))
+    return Large(frame, lengths)
+
+
+def _parquet_files(path):
+    from dask.utils import natural_sort_key
+
+    def found(folder):
+        return [
+            file
+            for file in folder.iterdir()
+            if file.suffix.lower() in PARQUET and not file.name.startswith((".", "_"))
+        ]
+
+    files = [file for file in found(path) if file.is_file()]
+    if files:
+        return sorted(files, key=lambda file: natural_sort_key(file.name))
+    if not any(path.iterdir()):
+        raise ValueError(f"{path} is an empty directory.")
+    folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
+    below = [folder.name for folder in folders if found(folder)]
+    hint = f" There are some in {listed(below, most=3)}; give one of these." if below else ""
+    raise ValueError(
+        f"{path} is a directory without Parquet files ({', '.join(PARQUET)}).{hint}"
+    )
+
+
+def _pieces(files, remark):
+    """(file, row groups) lists for every partition, their rows, and the schema of all."""
+    pieces, lengths, size, schema, largest = [], [], PARTITION, None, 0
+    for file in files:
+        metadata = _metadata(file)
+        own = metadata.schema.to_arrow_schema()
+        if schema is None:
+            schema = own
+        _check_schema(file, own, files[0], schema)
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            if not group.num_rows:
+                continue
+            # Values that are often repeated take few bytes in the file.
+            own_size = max(group.total_byte_size, 8 * group.num_rows * group.num_columns)
+            largest = max(largest, own_size)
+            if size + own_size > PARTITION:
+                pieces.append([])
+                lengths.append(0)
+                size = 0
+            pieces[-1].append((str(file), number))
+            lengths[-1] += group.num_rows
+            size += own_size
+    if largest > LARGE:
+        remark(
+            f"Row groups of up to {largest / 1e6:,.0f} MB are read as a whole, one for each "
+            "thread; smaller ones would need less memory."
+        )
+    return pieces, lengths, schema
+
+
+def _metadata(file):
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            "Reading Parquet needs the package pyarrow: pip install 'cafelearn[cli]'."
+        ) from error
+    try:
+        return parquet.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        words = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{file} cannot be read as parquet: {words}.") from None
+
+
+def _check_schema(file, own, first, schema):
+    """Raise unless a file has the columns of the first one."""
+    ours = dict(zip(own.names, own.types, strict=True))
+    theirs = dict(zip(schema.names, schema.types, strict=True))
+    for names, what in (
+        ([name for name in theirs if name not in ours], "lacks"),
+        ([name for name in ours if name not in theirs], "also has"),
+    ):
+        if names:
+            raise ValueError(
+                f"all files of a directory need the same columns, but {file.name} {what} "
+                f"{listed(names)}, compared with {first.name}."
+            )
+    other = [
+        f"{name!r} ({ours[name]}, not {theirs[name]})"
+        for name in theirs
+        if ours[name] != theirs[name]
+    ]
+    if other:
+        raise ValueError(
+            "all files of a directory need columns of the same types, but in "
+            f"{file.name} others than in {first.name} have {listed(other, str, most=4)}."
+        )
+
+
+def _read_piece(piece, columns=None):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    tables = [parquet.ParquetFile(file).read_row_group(n, columns) for file, n in piece]
+    # Columns are found by name; their order may differ from file to file.
+    tables = [table.select(columns or tables[0].schema.names) for table in tables]
+    return pa.concat_tables(tables).to_pandas(ignore_metadata=True)
+
+
+def _read_array(path):
+    import dask.dataframe as dd
+
+    X = _open_zarr(path) if path.is_dir() else _open_npy(path)
+    if X.ndim != 2 or not X.shape[1]:
+        raise ValueError(f"{path} needs rows and columns, but has the shape {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{path} needs numbers, but has the type {X.dtype}.")
+    if not X.shape[0]:
+        raise ValueError(f"{path} has no rows.")
+    X = X.rechunk({1: -1})
+    frame = dd.from_dask_array(X, columns=[f"x{v}" for v in range(X.shape[1])])
+    return Large(frame, list(X.chunks[0]))
+
+
+def _open_npy(path):
+    from cafelearn.distributed import from_npy
+
+    try:
+        return from_npy(path)
+    except (ValueError, OSError, EOFError) as error:
+        words = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read as an array: {words}.") from None
+
+
+def _open_zarr(path):
+    import dask.array as da
+
+    try:
+        import zarr  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {path} needs the package zarr: pip install 'cafelearn[dask]'."
+        ) from error
+    try:
+        return da.from_zarr(str(path))
+    except Exception as error:  # zarr raises errors of its own that share no class
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(f"{path} cannot be read as a Zarr array: {words}.") from None
