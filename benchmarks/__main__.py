@@ -4,11 +4,14 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks import descent, extraction
+from benchmarks import descent, extraction, shortcuts
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 PARTS = (
     descent.iterations,
+    shortcuts.whole_fits,
+    shortcuts.single_precision,
+    shortcuts.early_stopping,
     descent.whole_fit,
     descent.threads,
     descent.memory,

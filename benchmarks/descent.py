@@ -117,20 +117,23 @@ def threads(report):
     )
 
 
+# The peak that the kernel knows of this program; that of getrusage begins with the parent's.
 MEMORY = """
-import resource, sys
+import re
+from pathlib import Path
 import numpy as np
 from cafelearn import MinkowskiWeightedKMeans
-from benchmarks.descent import blobs
-MinkowskiWeightedKMeans(2, p={p}, n_init=1).fit(np.random.default_rng(0).normal(size=(50, 3)))
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1])
 rng = np.random.default_rng(0)
+MinkowskiWeightedKMeans(2, p={p}, n_init=1).fit(rng.normal(size=(6_000, 3)))
 X = np.empty((1_000_000, 50))
 for rows in np.array_split(np.arange(len(X)), 100):
     X[rows] = rng.normal(size=(len(rows), 50)) + 3 * rng.integers(10, size=(len(rows), 1))
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 MinkowskiWeightedKMeans(10, p={p}, n_init=1, max_iter=5, random_state=0).fit(X)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) * 1024 / X.nbytes)
+print((peak() - before) / X.nbytes)
 """
 
 
@@ -179,11 +182,11 @@ def start_up(report):
         {
             "python": run("pass"),
             "both": run("import sklearn.cluster, numba"),
-            "ours": run("import cafelearn"),
+            "ours": run("from cafelearn import CAFE, MinkowskiWeightedKMeans"),
         }
     )
     report(
-        "import cafelearn over import sklearn.cluster and numba",
+        "import of the estimators over import sklearn.cluster and numba",
         (best["ours"] - best["python"]) / (best["both"] - best["python"]),
         "<= 1.3",
     )

@@ -30,7 +30,7 @@ MEGABYTE = 1e6
 def two_workers(**options):
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, **options
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", **options
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -23,6 +23,8 @@ ORDER = (
     "_files",
     "_words",
     "kernels",
+    "machine",
+    "shortcuts",
     "descent",
     "placing",
     "seeding",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import reference
-from cafelearn.descent import start
 from cafelearn.kernels.assign import (
     BLOCK,
     PAD,
@@ -26,6 +25,7 @@ from cafelearn.kernels.sums import (
     empty_sums,
     merge,
 )
+from cafelearn.machine import start
 from cafelearn.placing import assign, distances, make_model
 
 EXPONENTS = (1.01, 1.1, 1.5, 2.0, 2.7, 3.0, 4.0, 6.0, 10.0, 50.0)
@@ -95,7 +95,7 @@ def test_old_labels_only_save_time(p):
 
 
 def start_state(Z, p, X):
-    from cafelearn.descent import make_problem
+    from cafelearn.machine import make_problem
 
     return start(Z, np.full(Z.shape[1], 0.25), make_problem(X, p, 1.0, -np.inf, 5, 0.0))
 
@@ -112,7 +112,7 @@ def test_sums_about_the_centers(p, how):
         start_labels = np.arange(len(X), dtype=np.int32) % 3
         relabel_chunk(sums, start_labels, X, weights, 0, len(X), Z, w, brackets, geometry)
     else:
-        member_chunk(sums, labels, X, weights, 0, len(X), Z, brackets, geometry, True)
+        member_chunk(sums, labels, X, weights, 0, len(X), Z, brackets, geometry, True, True)
     for l in range(3):
         rows = (labels == l) & (weights > 0)
         x, wt = X[rows], weights[rows, None]

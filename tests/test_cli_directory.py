@@ -204,7 +204,7 @@ class TestFit:
 class TestCluster:
     def test_scheduler(self, parts, cafe, tmp_path):
         with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster:
             outputs = ("--out", tmp_path / "there", "--scheduler", cluster.scheduler_address)
             code, there, err = cafe("fit", parts, "-k", 3, *QUICK, "--id", "name", *outputs)
@@ -226,7 +226,7 @@ class TestCluster:
 
     def test_no_workers(self, parts, cafe, monkeypatch):
         monkeypatch.setattr(large_fit, "SECONDS", 1)
-        with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
             code, _, err = cafe("fit", parts, "-k", 3, "--scheduler", cluster.scheduler_address)
         assert code == 2
         assert err.endswith("the cluster has no workers.\n")

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, machine
 from cafelearn.encoding import TableEncoder
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.persistence import load_model, save_model
@@ -35,6 +35,8 @@ from cafelearn.distributed import blocks as blocks_module  # noqa: E402
 from cafelearn.distributed import (  # noqa: E402
     cache,
     consensus,
+    descending,
+    fitting,
     from_npy,
     merging,
     sampling,
@@ -60,7 +62,7 @@ NUMBERS = (
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
@@ -69,7 +71,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def tall():
-    """Four chunks of rows, the last one short; enough of them for hasty centres."""
+    """Four chunks of rows, the last one short; enough of them for swift passes."""
     X, _ = make_blobs(3 * CHUNK + 500, M, 4, n_noise=40, seed=1)
     return X
 
@@ -232,6 +234,46 @@ class TestMemoryOfTheWorkers:
         assert memory.size == 0
 
 
+class TestManyStarts:
+    def test_early_stopping_is_that_of_the_fit_in_memory(self, tall):
+        model = MinkowskiWeightedKMeans(
+            4, p=1.3, n_init=9, max_iter=9, early_stopping=True, random_state=0
+        )
+        one, other = clone(model).fit(tall), clone(model).fit(da.from_array(tall, (CHUNK, -1)))
+        same_bits(one, other)
+        np.testing.assert_array_equal(one.init_objectives_, other.init_objectives_)
+
+    def test_lists_that_cannot_be_remembered_are_not_made(self, tall, monkeypatch):
+        X = da.from_array(tall, (CHUNK, -1))
+        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, random_state=0)
+        one, phases = clone(model).fit(X), []
+        run = descending.run_pass
+
+        def watching(rows, order):
+            phases.extend(request.phase for request in order.requests)
+            return run(rows, order)
+
+        monkeypatch.setattr(descending, "run_pass", watching)
+        clone(model).fit(X)
+        assert machine.NEARBY in phases
+        phases.clear()
+        monkeypatch.setattr(fitting, "LIMIT", 1)
+        other = clone(model).fit(X)
+        assert machine.MOVE in phases
+        assert machine.NEARBY not in phases
+        np.testing.assert_array_equal(one.labels_.compute(), other.labels_.compute())
+        np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
+        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=1e-8)
+
+    def test_lists_that_are_forgotten_are_read_again(self, tall, monkeypatch):
+        X = da.from_array(tall, (CHUNK, -1))
+        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=1, random_state=0)
+        one = clone(model).fit(X)
+        monkeypatch.setattr(cache.CACHE, "limit", 0)
+        same_bits(clone(model).fit(tall), one)
+        same_bits(clone(model).fit(tall), clone(model).fit(X))
+
+
 def remembered():
     """Bytes in the memory of a worker."""
     from cafelearn.distributed.cache import CACHE
@@ -281,14 +323,14 @@ class TestCluster:
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
         model = CAFE(3, p=(1.5, 2.0), n_init=2, max_iter=5, random_state=0)
         largest = {}
-        for n_rows in (6_000, 48_000):
+        for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)
             sizes.clear()
             with client.as_current():
                 model.fit(da.from_array(X, chunks=(n_rows // 4, 6)))
             largest[n_rows] = max(sizes)
-        assert largest[48_000] < 1.2 * largest[6_000]
-        assert largest[48_000] < 48_000  # less than a byte for each row
+        assert largest[64_000] < 1.2 * largest[6_000]
+        assert largest[64_000] < 64_000  # less than a byte for each row
 
     def test_rows_of_this_process_are_sent_once(self, client):
         X = np.random.default_rng(0).normal(size=(8_000, 10))

@@ -72,6 +72,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         Number of starts for each exponent.
     max_iter : int, default=300
         Largest number of iterations of one start.
+    early_stopping : bool, default=False
+        Give up starts that are unlikely to win; see :class:`MinkowskiWeightedKMeans`.
     n_jobs : int, default=None
         Number of threads; all starts of all exponents share them. The result does not
         depend on it.
@@ -151,6 +153,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         "init": MinkowskiWeightedKMeans._parameter_constraints["init"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -169,6 +172,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         init="random",
         n_init=50,
         max_iter=300,
+        early_stopping=False,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -183,6 +187,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.early_stopping = early_stopping
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -351,7 +356,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _model_options(self):
         """What the models of all exponents have in common."""
-        names = ("n_clusters", "dispersion_offset", "init", "n_init", "max_iter", "n_jobs")
+        names = ("n_clusters", "dispersion_offset", "init", "n_init", "max_iter")
+        names += ("early_stopping", "n_jobs")
         return {name: getattr(self, name) for name in names}
 
     def _model(self):

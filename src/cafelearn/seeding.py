@@ -10,11 +10,12 @@ import numpy as np
 from numba import njit
 from sklearn.utils import check_array
 
-from cafelearn.descent import data_scale, descend, make_problem, one_cluster
-from cafelearn.kernels.assign import _hash as mix
+from cafelearn.descent import descend, one_cluster
+from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.assign import project_rows
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.weights import log_mean, update_weights
+from cafelearn.machine import data_scale, make_problem
 from cafelearn.placing import assign, distances, make_model
 
 # Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
@@ -290,7 +291,7 @@ def _anomalous_cluster(X, sample_weight, middle, p, scale, feature_scale, offset
     _, away = assign(X, make_model(middle[None, :], weights[:1], p, scale, X.dtype))
     seed = np.argmax(away)
     center = X[seed]
-    problem = make_problem(X, p, scale, offset, 1, 0.0)._replace(haste=0.0)
+    problem = make_problem(X, p, scale, offset, 1, 0.0)._replace(swift=False, anchored=False)
     members, seen = None, set()
     while True:
         pair = np.stack([middle, center])

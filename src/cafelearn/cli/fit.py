@@ -293,7 +293,7 @@ def _fit(run, estimator, frame, label):
     from cafelearn.cli.summary import agreement_with, doubtful_rows, facts_of, show_fit
 
     begin = time.perf_counter()
-    with watch(run):
+    with watch(run, len(frame)):
         estimator.fit(frame)
     seconds = time.perf_counter() - begin
     encoded = estimator.encode(frame)

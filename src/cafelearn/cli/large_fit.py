@@ -72,7 +72,7 @@ def fit(run, estimator, large, label, out, force):
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
-    with watch(run):
+    with watch(run, sum(large.lengths)):
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
     found = _survey(estimator, large, label, out, force)

@@ -7,29 +7,31 @@ from pathlib import Path
 SECONDS = 10  # between two lines
 
 
-def kernels_are_compiled():
-    """Whether the compiled kernels are in the cache, or about half a minute away."""
+def kernels_are_compiled(n_rows=0):
+    """Whether the compiled kernels are in the cache, or about a minute away."""
     from cafelearn.descent import _descend
+    from cafelearn.machine import MANY_ROWS
 
-    cache = _descend.stats.cache_path
-    return any(Path(cache).glob("descent._descend-*.nbi"))
+    cache = Path(_descend.stats.cache_path)
+    needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
+    return all(any(cache.glob(f"descent.{name}-*.nbi")) for name in needed)
 
 
-def note_compiling(session):
+def note_compiling(session, n_rows=0):
     """Say why nothing happens for a while, if that is so."""
-    if not kernels_are_compiled():
-        session.note("Compiling the kernels, once; this takes about half a minute.")
+    if not kernels_are_compiled(n_rows):
+        session.note("Compiling the kernels, once; this takes about a minute.")
 
 
 @contextmanager
-def watch(session, words="starts"):
-    """Show how many starts of the fits in the body are done."""
+def watch(session, n_rows=0, words="starts"):
+    """Show how many starts of the fits in the body, of so many rows, are done."""
     from cafelearn.mwkmeans import PROGRESS
 
     if session.quiet:
         yield
         return
-    note_compiling(session)
+    note_compiling(session, n_rows)
     with _bar(words) if session.is_terminal() else _lines(session, words) as update:
         token = PROGRESS.set(update)
         try:

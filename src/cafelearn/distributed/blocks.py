@@ -93,9 +93,19 @@ def _checked(weights, n_rows):
     return weights
 
 
+class _Lent:
+    """An array as one that may be written to. Kernels are compiled for such arrays alone, but
+    none of them writes to rows, so rows that came by wire need not be copied.
+    """
+
+    def __init__(self, array):
+        self.array = array
+        pointer, _ = array.__array_interface__["data"]
+        self.__array_interface__ = array.__array_interface__ | {"data": (pointer, False)}
+
+
 def _writable(array):
-    """The array, or a copy if it may not be written to: kernels are compiled for the former."""
-    return array if array.flags.writeable else array.copy()
+    return array if array.flags.writeable else np.asarray(_Lent(array))
 
 
 class Order(NamedTuple):
@@ -197,6 +207,11 @@ class Blocks:
             return list(schedule(graph, keys))
         with dask.annotate(**_places(client, self._sources, self.n_blocks)):
             return list(schedule(graph, keys))
+
+    def n_processes(self):
+        """How many processes make the passes, each with a memory of its own."""
+        _, client = _scheduler(self.array)
+        return 1 if client is None else max(1, len(client.nthreads()))
 
     def forget(self, kind=None):
         """Let the workers drop what they remember of these blocks, or one kind of it."""

@@ -12,19 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.descent import (
-    ASSIGN,
-    STOP,
-    Problem,
-    State,
-    advance,
-    chunk_pass,
-    empty_stack,
-    make_result,
-    settle,
-    stacked,
-    start,
-)
+from cafelearn.descent import make_result, plain_pass, swift_pass
 from cafelearn.distributed.cache import CACHE
 from cafelearn.distributed.merging import (
     NodeSums,
@@ -34,11 +22,27 @@ from cafelearn.distributed.merging import (
     width,
     write_sums,
 )
-from cafelearn.kernels.assign import _hash as mix
+from cafelearn.kernels.anchors import Lists, empty_lists, trimmed
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
+from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.centers import Brackets
 from cafelearn.kernels.power import EXACT
-from cafelearn.kernels.sums import clear
+from cafelearn.kernels.sums import FAR_TERMS, clear
+from cafelearn.kernels.tree import empty_stack, settle, stacked
+from cafelearn.machine import (
+    ASSIGN,
+    FIRST,
+    LOOK,
+    MOVE,
+    NEARBY,
+    STOP,
+    Problem,
+    State,
+    advance,
+    first_phase,
+    start,
+)
+from cafelearn.shortcuts import advance_swiftly
 
 # Descents run together as long as their sums of one block take no more bytes than this.
 # The others begin when some of them have ended.
@@ -62,8 +66,13 @@ class Request(NamedTuple):
     labeller: Labeller | None  # by which model, the last time
     centers: np.ndarray
     scaled_weights: np.ndarray
+    typical: np.ndarray
+    drift: np.ndarray
     open: np.ndarray
     scale: np.ndarray
+    anchor: np.ndarray
+    window: np.ndarray
+    n_looked: int  # how often all members have been looked at
 
 
 class Pass(NamedTuple):
@@ -77,13 +86,16 @@ def run_pass(rows, order):
     """The sums of one block for every descent."""
     X, first, requests = rows.X, rows.first_chunk, order.requests
     for descent in order.ended:
-        CACHE.drop(_labels_of(rows, descent))
+        CACHE.drop(_kept(rows, "labels", descent))
+        CACHE.drop(_kept(rows, "bounds", descent))
+        CACHE.drop(_kept(rows, "lists", descent))
     chunk = chunk_rows(X.shape[1])
     last = first + -(-len(X) // chunk)
     n_clusters, n_features = requests[0].centers.shape
     inside = nodes(first, last)
-    numbers = np.empty((len(requests), len(inside), width(n_clusters, n_features)))
-    works = [_Work(rows, request, last - first) for request in requests]
+    n_far = FAR_TERMS if any(map(_sums_far, requests)) else 0
+    numbers = np.empty((len(requests), len(inside), width(n_clusters, n_features, n_far)))
+    works = [_Work(rows, request, last - first, n_far) for request in requests]
     # Chunk by chunk, so that the rows are in the cache for all descents.
     for number in range(first, last):
         begin = (number - first) * chunk
@@ -91,10 +103,11 @@ def run_pass(rows, order):
             work.add_chunk(begin, min(begin + chunk, len(X)), number)
     present = np.zeros((len(requests), n_clusters), dtype=bool)
     for position, work in enumerate(works):
-        present[position, work.labels] = True
+        if work.request.phase in (ASSIGN, MOVE):
+            present[position] = np.bincount(work.labels, minlength=n_clusters) > 0
         for node in range(len(inside)):
             sums = stacked(work.stack, node)
-            if work.request.phase == ASSIGN:
+            if work.request.phase in (ASSIGN, MOVE):
                 # Rows are numbered within their block; this tells equal numbers apart.
                 sums.fingerprint[:] *= mix(np.uint64(rows.number)) | np.uint64(1)
             write_sums(numbers[position, node], sums)
@@ -102,20 +115,31 @@ def run_pass(rows, order):
     return NodeSums(first, last, numbers, present)
 
 
-def _labels_of(rows, descent):
-    return (rows.fit, "labels", rows.number, descent)
+def _kept(rows, what, descent):
+    """The name of something that the worker remembers of a block."""
+    return (rows.fit, what, rows.number, descent)
+
+
+def _sums_far(request):
+    """Whether a pass sums the series of far members."""
+    return request.phase in (FIRST, LOOK) and bool((request.window > 0).any())
 
 
 class _Work:
     """One descent's part of a pass over one block."""
 
-    def __init__(self, rows, request, n_chunks):
+    def __init__(self, rows, request, n_chunks, n_far):
         self.rows, self.request, self.depth = rows, request, 0
-        self.key = _labels_of(rows, request.descent)
+        self.key = _kept(rows, "labels", request.descent)
         self.geometry = make_geometry(request.p, rows.X.dtype)
         self.state = _state(request)
-        self.stack = empty_stack(n_chunks, *request.centers.shape)
-        self.labels = self._labels()
+        self.stack = empty_stack(n_chunks, *request.centers.shape, n_far)
+        self.bounds = self._bounds()
+        self.lists = self._lists()
+        # Complete lists are all that a look nearby needs.
+        listed = request.phase == NEARBY and len(self.lists.complete) > 0
+        listed = listed and self.lists.complete.all()
+        self.labels = np.empty(0, dtype=np.int32) if listed else self._labels()
 
     def _labels(self):
         """The labels of the last assignment, remembered or made again."""
@@ -140,13 +164,39 @@ class _Work:
         self._remember(labels, self.request.n_assigned)
         return labels
 
+    def _bounds(self):
+        """The bounds that are remembered, or such as have nothing to say."""
+        request, rows = self.request, self.rows
+        if request.phase != MOVE:
+            return np.empty((2, 0), dtype=np.float32)
+        known = CACHE.get(_kept(rows, "bounds", request.descent), request.n_assigned)
+        if known is not None:
+            return known[0].copy()
+        self.state.drift[:] = np.nan
+        return np.zeros((2, len(rows.X)), dtype=np.float32)
+
+    def _lists(self):
+        """Room for the values near the anchors, or those that are remembered, or none."""
+        X, request = self.rows.X, self.request
+        n_clusters, chunk = len(request.centers), chunk_rows(X.shape[1])
+        if request.phase == NEARBY:
+            known = CACHE.get(_kept(self.rows, "lists", request.descent), request.n_looked)
+            if known is not None:
+                return Lists(*known)
+        needed = _sums_far(request)
+        return empty_lists(X, self.rows.sample_weight, n_clusters, chunk, needed)
+
     def add_chunk(self, begin, end, number):
-        self.depth = _add_chunk(
+        swift = self.request.phase in (MOVE, FIRST, LOOK, NEARBY)
+        add = _add_swift if swift else _add_plain
+        self.depth = add(
             self.stack,
             self.depth,
             self.request.phase,
             self.state,
             self.labels,
+            self.bounds,
+            self.lists,
             self.rows.X,
             self.rows.sample_weight,
             begin,
@@ -157,8 +207,14 @@ class _Work:
         )
 
     def remember(self):
-        if self.request.phase == ASSIGN:
-            self._remember(self.labels, self.request.n_assigned + 1)
+        request = self.request
+        if request.phase in (ASSIGN, MOVE):
+            self._remember(self.labels, request.n_assigned + 1)
+            key = _kept(self.rows, "bounds", request.descent)
+            CACHE.put(key, request.n_assigned + 1, (self.bounds,))
+        elif _sums_far(request):
+            key = _kept(self.rows, "lists", request.descent)
+            CACHE.put(key, request.n_looked + 1, tuple(trimmed(self.lists)))
 
     def _remember(self, labels, version):
         small = np.min_scalar_type(len(self.request.centers) - 1)
@@ -166,27 +222,101 @@ class _Work:
 
 
 @njit(**EXACT)
-def _add_chunk(
-    stack, depth, phase, state, labels, X, sample_weight, begin, end, number, first, geometry
+def _add_plain(
+    stack,
+    depth,
+    phase,
+    state,
+    labels,
+    bounds,
+    lists,
+    X,
+    sample_weight,
+    begin,
+    end,
+    number,
+    first,
+    geometry,
 ):
     """The sums of one chunk, put on the stack and merged with what is there."""
     part = stacked(stack, depth)
     clear(part)
-    chunk_pass(part, phase, state, labels, X, sample_weight, begin, end, geometry)
+    plain_pass(
+        part,
+        phase,
+        state,
+        labels,
+        bounds,
+        lists,
+        number - first,
+        X,
+        sample_weight,
+        begin,
+        end,
+        geometry,
+    )
+    return settle(stack, depth + 1, number + 1, first)
+
+
+@njit(**EXACT)
+def _add_swift(
+    stack,
+    depth,
+    phase,
+    state,
+    labels,
+    bounds,
+    lists,
+    X,
+    sample_weight,
+    begin,
+    end,
+    number,
+    first,
+    geometry,
+):
+    """The sums of one chunk, put on the stack and merged with what is there."""
+    part = stacked(stack, depth)
+    clear(part)
+    swift_pass(
+        part,
+        phase,
+        state,
+        labels,
+        bounds,
+        lists,
+        number - first,
+        X,
+        sample_weight,
+        begin,
+        end,
+        geometry,
+    )
     return settle(stack, depth + 1, number + 1, first)
 
 
 def _state(request):
     """As much of a State as a pass looks at."""
-    nothing = np.empty((0, 0))
+    nothing, numbers = np.empty((0, 0)), np.empty((0, 0, 0))
+    brackets = Brackets(
+        _writable(request.open),
+        _writable(request.scale),
+        nothing,
+        numbers,
+        _writable(request.anchor),
+        _writable(request.window),
+        numbers,
+    )
     return State(
         _writable(request.centers),
         _writable(request.scaled_weights),
         _writable(request.scaled_weights),
-        Brackets(
-            _writable(request.open), _writable(request.scale), nothing, np.empty((0, 0, 0))
-        ),
+        brackets,
         np.empty(0, dtype=np.uint64),
+        np.empty(0),
+        _writable(request.typical),
+        numbers,
+        request.drift.copy(),
         np.empty(0, dtype=np.uint64),
         np.empty(0),
         np.empty(0, dtype=np.int64),
@@ -201,9 +331,10 @@ class Descent:
     """One descent, as the client sees it."""
 
     def __init__(self, number, centers, feature_scale, problem: Problem):
-        self.number, self.problem, self.phase = number, problem, ASSIGN
+        self.number, self.problem, self.phase = number, problem, first_phase(problem)
         self.state = start(centers, feature_scale, problem)
         self.labeller, self.n_assigned, self.present = None, 0, None
+        self.n_looked = 0
 
     def request(self):
         state = self.state
@@ -215,18 +346,26 @@ class Descent:
             self.labeller,
             state.centers,
             state.scaled_weights,
+            state.typical,
+            state.drift,
             state.brackets.open,
             state.brackets.scale,
+            state.brackets.anchor,
+            state.brackets.window,
+            self.n_looked,
         )
 
     def advance(self, sums, present):
         """Digest one pass."""
-        if self.phase == ASSIGN:
+        if self.phase in (FIRST, LOOK):
+            self.n_looked += 1
+        if self.phase in (ASSIGN, MOVE):
             state = self.state
             self.labeller = Labeller(state.centers.copy(), state.scaled_weights.copy())
             self.n_assigned += 1
             self.present = present
-        self.phase = advance(self.phase, self.state, sums, self.problem)
+        decide = advance_swiftly if self.problem.swift else advance
+        self.phase = decide(self.phase, self.state, sums, self.problem)
 
     def result(self, labels=None):
         return make_result(self.state, labels, self.problem, int(self.present.sum()))
@@ -236,7 +375,7 @@ def descend(blocks, descents):
     """Run descents to their ends together; yields each one as it ends."""
     waiting, running, ended = deque(descents), [], []
     shape = waiting[0].state.centers.shape
-    at_most = max(1, TOGETHER // (8 * width(*shape)))
+    at_most = max(1, TOGETHER // (8 * width(*shape, FAR_TERMS)))
     merging = partial(combine, n_clusters=shape[0], n_features=shape[1])
     while waiting or running:
         while waiting and len(running) < at_most:

@@ -3,13 +3,15 @@
 from functools import partial
 
 from cafelearn._validation import check_enough_rows
-from cafelearn.descent import data_scale, make_problem, one_cluster_problem
+from cafelearn.descent import one_cluster_problem
+from cafelearn.distributed.cache import LIMIT
 from cafelearn.distributed.descending import Descent, descend
 from cafelearn.distributed.extents import combine_extents, find_extents
 from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init, initial_centers
+from cafelearn.machine import data_scale, make_problem
 from cafelearn.mwkmeans import (
     Job,
     log_offset,
@@ -18,6 +20,11 @@ from cafelearn.mwkmeans import (
     start_seeds,
     warn_of_constant_features,
 )
+
+# The part of the members' values that is usually near a centre.
+LISTED = 0.04
+# As many starts are reckoned with, of those that run together.
+MANY_STARTS = 8
 
 
 def fit_mwkmeans(estimator, X, sample_weight=None):
@@ -86,26 +93,48 @@ def _fit_models(models, blocks, extents, verbose):
     jobs = []
     for model, offset in zip(models, offsets, strict=True):
         problem = make_problem(blocks, model.p, scale, offset, model.max_iter, model.tol)
+        if problem.anchored and not _can_remember_lists(models, blocks):
+            problem = problem._replace(anchored=False)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
     take_sample = partial(sample, blocks, jobs[0].seeds[0])
     centers = initial_centers(jobs, blocks, extents, scale, take_sample)
-    owners = [job for job in jobs for _ in job.seeds]
-    descents = [
-        Descent(number, start, feature_scale, job.problem)
-        for number, (start, job) in enumerate(zip(centers, owners, strict=True))
+    starts = iter(centers)
+    started = [
+        (job, i < job.n_pilots, next(starts)) for job in jobs for i, _ in enumerate(job.seeds)
     ]
-    results = [None] * len(descents)
-    for done, descent in enumerate(descend(blocks, descents), start=1):
-        results[descent.number] = descent.result()
-        report_start(
-            owners[descent.number], results[descent.number], done, len(descents), verbose
-        )
-    for job, result in zip(owners, results, strict=True):
-        job.take(result)
+    done = 0
+    for pilot in (True, False):
+        chosen = [(job, center) for job, first, center in started if first is pilot]
+        descents = [
+            Descent(done + number, center, feature_scale, job.problem)
+            for number, (job, center) in enumerate(chosen)
+        ]
+        results = [None] * len(chosen)
+        before = done
+        for descent in descend(blocks, descents) if descents else ():
+            done += 1
+            number = descent.number - before
+            results[number] = descent.result()
+            report_start(chosen[number][0], results[number], done, len(started), verbose)
+        for (job, _), result in zip(chosen, results, strict=True):
+            job.take(result)
+        for job in jobs:
+            job.end_pilots()
     for job in jobs:
         set_attributes(job)
         job.estimator.n_features_in_ = blocks.shape[1]
     return [job.best.n_found for job in jobs]
+
+
+def _can_remember_lists(models, blocks):
+    """Whether the workers have room for the members near the centres of all starts.
+
+    If not, each look at them would read all rows again, and looks at all members are better.
+    """
+    n_rows, n_features = blocks.shape
+    together = min(sum(len(start_seeds(model)) for model in models), MANY_STARTS)
+    values = LISTED * n_rows * n_features * together
+    return values * blocks.dtype.itemsize <= blocks.n_processes() * LIMIT
 
 
 def _log_offsets(models, blocks, extents, feature_scale):

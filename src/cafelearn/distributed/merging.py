@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.kernels.sums import N_TERMS, Sums, merge
+from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, merge
 
 
 def nodes(first, last):
@@ -33,23 +33,25 @@ class NodeSums(NamedTuple):
     present: np.ndarray  # (n_descents, k) clusters that have a row, of any weight
 
 
-def width(n_clusters, n_features):
+def width(n_clusters, n_features, n_far=0):
     """How many numbers a Sums of this shape holds."""
-    return 2 * n_clusters + (2 + N_TERMS) * n_clusters * n_features + 2 + n_features
+    return 2 * n_clusters + (2 + N_TERMS + n_far) * n_clusters * n_features + 3 + n_features
 
 
 def sums_in(numbers, n_clusters, n_features):
     """A Sums whose arrays are parts of a row of numbers."""
     k, m = n_clusters, n_features
-    lengths = [k, k, k * m, k * m, k * N_TERMS * m, 1, 1, m]
+    n_far = FAR_TERMS if len(numbers) > width(k, m) else 0
+    lengths = [k, k, k * m, k * m, k * N_TERMS * m, k * n_far * m, 2, 1, m]
     parts = np.split(numbers, np.cumsum(lengths)[:-1])
-    mass, fingerprint, low, high, terms, changed, farthest, farthest_row = parts
+    mass, fingerprint, low, high, terms, far, changed, farthest, farthest_row = parts
     return Sums(
         mass,
         fingerprint.view(np.uint64),
         low.reshape(k, m),
         high.reshape(k, m),
         terms.reshape(k, N_TERMS, m),
+        far.reshape(k, n_far, m),
         changed.view(np.int64),
         farthest,
         farthest_row,
@@ -66,7 +68,7 @@ def combine(parts, n_clusters, n_features):
     """The NodeSums of blocks that follow each other, as those of one block."""
     first, last = parts[0].first, parts[-1].last
     n_descents = len(parts[0].numbers)
-    out = np.empty((n_descents, len(nodes(first, last)), width(n_clusters, n_features)))
+    out = np.empty((n_descents, len(nodes(first, last)), parts[0].numbers.shape[2]))
     for descent in range(n_descents):
         stack = []
         for part in parts:

@@ -10,23 +10,24 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.centers import add_extrema, add_members
 from cafelearn.kernels.power import (
+    CUBE,
     EXACT,
     LARGEST_DIRECT,
     SQUARE,
     SUMS,
     NegativePlan,
     PowerPlan,
+    add_cubes,
     add_powers,
     add_relative_powers,
     add_squares,
     find_peaks,
-    larger,
     negative_plan,
     power_plan,
-    prefer_wide_vectors,
 )
+from cafelearn.kernels.pulls import add_extrema, add_members
+from cafelearn.kernels.vectors import larger, prefer_wide_vectors, smaller
 
 BLOCK = 128
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
@@ -34,6 +35,8 @@ BLOCK = 128
 PAD = 32
 # Features summed before looking whether a centre is already too far for a whole block.
 STEP = 16
+# Rows transposed at a time.
+ROWS = 8
 
 
 def chunk_rows(n_features):
@@ -77,32 +80,33 @@ def padded(size):
 @njit(**EXACT)
 def transpose(columns, X, rows, size, features):
     """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row."""
-    count, first = len(features), features[0]
-    if features[count - 1] == first + count - 1:
-        for b in range(size):
-            i = rows[b]
-            for v in range(first, first + count):
-                columns[v, b] = X[i, v]
-    else:
-        for b in range(size):
-            i = rows[b]
-            for j in range(count):
-                columns[features[j], b] = X[i, features[j]]
-    for j in range(count):
+    whole = size - size % ROWS
+    for first in range(0, whole, ROWS):
+        # A few rows at a time: they stay in the cache, and each feature's are written at once.
+        for j in range(len(features)):
+            v = features[j]
+            for b in range(first, first + ROWS):
+                columns[v, b] = X[rows[b], v]
+    for j in range(len(features)):
+        v = features[j]
+        for b in range(whole, size):
+            columns[v, b] = X[rows[b], v]
         for b in range(size, padded(size)):
-            columns[features[j], b] = columns[features[j], 0]
+            columns[v, b] = columns[v, 0]
 
 
 @njit(**EXACT)
 def _add_features(out, l, columns, features, centers, weights, size, plan):
     if plan.branch == SQUARE:
         add_squares(out, l, columns, features, centers, weights, size)
+    elif plan.branch == CUBE:
+        add_cubes(out, l, columns, features, centers, weights, size)
     else:
         add_powers(out, l, columns, features, centers, weights, l, size, plan)
 
 
 @njit(**EXACT)
-def _distances_to(out, l, columns, peaks, features, centers, weights, size, geometry):
+def distances_to(out, l, columns, peaks, features, centers, weights, size, geometry):
     """Distances (Eq. 2; its p-th root if geometry.rooted) of a transposed block to centre l."""
     for b in range(size):
         out[l, b] = 0
@@ -128,14 +132,19 @@ def _all_beyond(distances, l, nearest, size):
 
 
 @njit(**SUMS)
-def _take_nearer(labels, nearest, distances, l, size):
-    """Move the rows that are nearer to centre l; the lower index wins a tie."""
+def take_nearer(labels, nearest, second, distances, l, size):
+    """Move the rows that are nearer to centre l; the lower index wins a tie.
+
+    `second` keeps the distance to the next nearest.
+    """
     prefer_wide_vectors()
     for b in range(size):
         tie = (distances[l, b] == nearest[b]) & (l < labels[b])
         closer = (distances[l, b] < nearest[b]) | tie
         labels[b] = l if closer else labels[b]
+        other = nearest[b] if closer else distances[l, b]
         nearest[b] = distances[l, b] if closer else nearest[b]
+        second[b] = smaller(second[b], other)
 
 
 @njit(**EXACT)
@@ -149,22 +158,23 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
     """
     distances, columns, peaks = scratch
     n_clusters, n_features = centers.shape
+    second = np.empty(BLOCK, dtype=nearest.dtype)
     for b in range(size):
         labels[b] = n_clusters
-        nearest[b] = np.inf
+        nearest[b] = second[b] = np.inf
     if guess >= 0:
-        _distances_to(
+        distances_to(
             distances, guess, columns, peaks, features, centers, weights, size, geometry
         )
-        _take_nearer(labels, nearest, distances, guess, size)
+        take_nearer(labels, nearest, second, distances, guess, size)
     for l in range(n_clusters):
         if l == guess:
             continue
         if geometry.rooted:
-            _distances_to(
+            distances_to(
                 distances, l, columns, peaks, features, centers, weights, size, geometry
             )
-            _take_nearer(labels, nearest, distances, l, size)
+            take_nearer(labels, nearest, second, distances, l, size)
             continue
         for b in range(size):
             distances[l, b] = 0
@@ -183,7 +193,7 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
             if guess >= 0 and _all_beyond(distances, l, nearest, size):
                 break
         else:
-            _take_nearer(labels, nearest, distances, l, size)
+            take_nearer(labels, nearest, second, distances, l, size)
 
 
 @njit(**EXACT)
@@ -216,7 +226,7 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
         size = min(BLOCK, stop - first)
         transpose(columns, X, np.arange(first, first + size), size, features)
         for l in range(n_clusters):
-            _distances_to(
+            distances_to(
                 distances,
                 l,
                 columns,
@@ -232,7 +242,7 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
 
 
 @njit(**EXACT)
-def _sort_by_label(labels, start, n_clusters):
+def sort_by_label(labels, start, n_clusters):
     """Counting sort of rows by their label, from -1 on, in the order of their index.
 
     Returns the indices (the first is `start`) and where each of the k + 1 groups begins.
@@ -293,7 +303,7 @@ def project_rows(X, direction):
 
 
 @njit(**EXACT)
-def _hash(number):
+def hash_of(number):
     """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
     mixed = number + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -322,7 +332,7 @@ def relabel_chunk(
     nearest, row_weights = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
     movers = np.full(stop - start, -1, dtype=np.int32)
     farthest = np.int64(-1)
-    rows_by_label, begin = _sort_by_label(labels[start:stop], start, n_clusters)
+    rows_by_label, begin = sort_by_label(labels[start:stop], start, n_clusters)
     for group in range(n_clusters + 1):
         old = group - 1
         for first in range(begin[group], begin[group + 1], BLOCK):
@@ -348,7 +358,7 @@ def relabel_chunk(
                 labels[i] = label
                 if sample_weight[i] == 0:
                     continue
-                sums.fingerprint[label] += _hash(np.uint64(i))
+                sums.fingerprint[label] += hash_of(np.uint64(i))
                 if nearest[b] > sums.farthest[0]:
                     sums.farthest[0] = nearest[b]
                     farthest = i
@@ -378,9 +388,9 @@ def relabel_chunk(
         for v in range(n_features):
             sums.farthest_row[v] = X[farthest, v]
     if sums.changed[0] > 0:
-        sorted_rows = _sort_by_label(movers, start, n_clusters)
-        everything = np.bool_(True)
-        _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything)
+        sorted_rows = sort_by_label(movers, start, n_clusters)
+        yes = np.bool_(True)
+        _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, yes, yes)
 
 
 @njit(**EXACT)
@@ -394,36 +404,50 @@ def _hide_rows(columns, row_weights, shown, size):
 
 @njit(**EXACT)
 def member_chunk(
-    sums, labels, X, sample_weight, start, stop, centers, brackets, geometry, ranges
+    sums,
+    labels,
+    X,
+    sample_weight,
+    start,
+    stop,
+    centers,
+    brackets,
+    geometry,
+    everything,
+    ranges,
 ):
     """Sums of the rows of a chunk about their own centres.
 
-    With `ranges`, for all features and with the members' extrema; else for the open ones.
+    For all features, or else for the open ones; with `ranges`, also the members' extrema.
     OUT sums.mass, terms, low, high
     """
     sorted_rows = sort_members(labels, sample_weight, start, stop, len(centers))
-    _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, ranges)
+    _add_rows(
+        sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
+    )
 
 
 @njit(**EXACT)
 def sort_members(labels, sample_weight, start, stop, n_clusters):
-    """_sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
+    """sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
     members = np.empty(stop - start, dtype=np.int32)
     for i in range(start, stop):
         members[i - start] = labels[i] if sample_weight[i] > 0 else -1
-    return _sort_by_label(members, start, n_clusters)
+    return sort_by_label(members, start, n_clusters)
 
 
 @njit(**EXACT)
-def _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, ranges):
-    """Sums over rows that come with where each cluster begins, see _sort_by_label."""
+def _add_rows(
+    sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
+):
+    """Sums over rows that come with where each cluster begins, see sort_by_label."""
     n_clusters, n_features = centers.shape
     rows_by_cluster, begin = sorted_rows
     columns = buffer(n_features, X)
     powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
     row_weights = buffer(np.int64(1), X)[0]
     for l in range(n_clusters):
-        features = np.arange(n_features) if ranges else np.nonzero(brackets.open[l])[0]
+        features = np.arange(n_features) if everything else np.nonzero(brackets.open[l])[0]
         if len(features) == 0:
             continue
         for first in range(begin[l + 1], begin[l + 2], BLOCK):

@@ -1,7 +1,7 @@
 """Minkowski centres (Eq. 5): argmin over z of sum |x - z|^p, from mergeable sums.
 
 The derivative is increasing in z, so its root is bracketed and refined; each refinement
-is one pass over the members. `add_members` is that pass for a block of rows, and
+is one pass over the members. `pulls.add_members` is that pass for a block of rows, and
 `refine` reads the merged sums and moves the centre. Three regimes:
 
 * p = 2: the mean, in one step.
@@ -20,16 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import (
-    EXACT,
-    SUMS,
-    add_powers,
-    larger,
-    negative_power,
-    negative_terms,
-    prefer_wide_vectors,
-    smaller,
-)
+from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.series import add_series
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,
@@ -45,9 +37,20 @@ from cafelearn.kernels.sums import (
 # Past this many passes the bracket is halved, past twice as many it is taken as it is.
 # Ten is usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
-BEYOND, BEYOND_SINGLE = 1e308, 3e38
+# The error of a root is only estimated.
+SAFETY = 8
 # Beyond this exponent the scale follows the centre.
 HUGE = 25
+
+
+# Brackets.open: nothing to do; the next look is at all members, or at those near the anchor.
+CLOSED, ALL, NEAR = range(3)
+# An anchor is set where a centre is known up to a step. The window is so many times that step,
+# at least so many times the usual distance between two members' values, and no more than
+# this part of their range: the values inside should be few.
+PER_STEP, PER_GAP, WIDEST = 1.0, 8.0, 0.03
+# Places where the series is used are at most this part of the window away from the anchor.
+TRUSTED = 0.4
 
 
 # Rows of Brackets.values, each of shape (k, m). One array, because every array that a
@@ -68,158 +71,37 @@ SIDE = 12  # which end moved last: -1, 1, or 0 for none
 PASSES = 13
 LEAST = 14  # the members' extrema
 MOST = 15
-N_VALUES = 16
+FROM = 16  # the place from which the centre was predicted, and the gradient there
+PULL = 17
+PULL_SLOPE = 18  # slope of the gradient on the way from there to the root
+HELD = 19  # the mass of the members it was found for
+N_VALUES = 20
 
 
 class Brackets(NamedTuple):
     """Where the search for each centre stands."""
 
-    open: np.ndarray  # (k, m) still searching
+    open: np.ndarray  # (k, m) CLOSED, or what is to be looked at next
     scale: np.ndarray  # (k, m) the power of two that brings s (x - z) near 1
     log_dispersion: np.ndarray  # (k, m) log D at the centre, the result
     values: np.ndarray  # (N_VALUES, k, m)
+    anchor: np.ndarray  # (k, m) see kernels.anchors
+    window: np.ndarray  # (k, m) scaled; 0 where there is no anchor
+    far: np.ndarray  # (k, FAR_TERMS, m) the sums of the look at the anchor
 
 
-def empty_brackets(scale, n_clusters):
+def empty_brackets(scale, n_clusters, dtype=np.float64, n_far=0):
     """Brackets before the first pass, for per-feature scales."""
     shape = (n_clusters, len(scale))
     return Brackets(
-        np.ones(shape, dtype=np.bool_),
+        np.full(shape, ALL, dtype=np.int8),
         np.tile(scale, (n_clusters, 1)),
         np.full(shape, -np.inf),
         np.zeros((N_VALUES, *shape)),
+        np.zeros(shape, dtype=dtype),
+        np.zeros(shape),
+        np.zeros((n_clusters, n_far, len(scale))),
     )
-
-
-@njit(**SUMS)
-def add_extrema(lows, highs, l, features, columns, size):
-    """Smallest and largest member of cluster l, for each of the features."""
-    prefer_wide_vectors()
-    for j in range(len(features)):
-        v = features[j]
-        low, high = columns[v, 0], columns[v, 0]
-        for b in range(size):
-            low = smaller(low, columns[v, b])
-            high = larger(high, columns[v, b])
-        lows[l, v] = min(lows[l, v], low)
-        highs[l, v] = max(highs[l, v], high)
-
-
-@njit(**SUMS)
-def _add_moments(terms, l, features, columns, weights, centers, scales, size):
-    """Sums of w s (z - x) and w (s (z - x))^2."""
-    prefer_wide_vectors()
-    zero = columns.dtype.type(0)
-    for j in range(len(features)):
-        v = features[j]
-        center, scale = centers[l, v], columns.dtype.type(scales[l, v])
-        first, second = zero, zero
-        for b in range(size):
-            t = (columns[v, b] - center) * scale
-            first -= weights[b] * t
-            second += weights[b] * (t * t)
-        terms[l, PULL_DOWN, v] += first
-        terms[l, SPREAD, v] += second
-
-
-@njit(**SUMS)
-def _add_pulls(terms, l, features, columns, weights, powers, centers, scales, size):
-    """The five sums of a centre, from powers[v, b] = |s (x - z)|^(p-2)."""
-    prefer_wide_vectors()
-    zero = columns.dtype.type(0)
-    for j in range(len(features)):
-        v = features[j]
-        center, scale = centers[l, v], columns.dtype.type(scales[l, v])
-        pull_down, pull_up, curve_down, curve_up, spread = zero, zero, zero, zero, zero
-        for b in range(size):
-            t = (columns[v, b] - center) * scale
-            up = larger(t, zero)
-            power = weights[b] * powers[v, b]
-            pull_up += power * up
-            pull_down += power * (up - t)
-            spread += power * (t * t)
-            curve_up += power if t > zero else zero
-            curve_down += power if t < zero else zero
-        terms[l, PULL_DOWN, v] += pull_down
-        terms[l, PULL_UP, v] += pull_up
-        terms[l, CURVE_DOWN, v] += curve_down
-        terms[l, CURVE_UP, v] += curve_up
-        terms[l, SPREAD, v] += spread
-
-
-@njit(**SUMS)
-def _add_near_pulls(terms, l, features, columns, weights, centers, scales, size, plan):
-    """What the search needs for p < 2: gradient, curvature, spread and the neighbours."""
-    prefer_wide_vectors()
-    zero, middle = columns.dtype.type(0), columns.dtype.type(1.5)
-    table, mantissa = plan.table, negative_terms(plan.mantissa)
-    # Values on the other side are put out of reach by adding a number, not by a choice
-    # between x and infinity: the compiler turns that choice into a branch.
-    beyond = columns.dtype.type(BEYOND if columns.itemsize == 8 else BEYOND_SINGLE)
-    limit = columns.dtype.type(0.5) * beyond
-    for j in range(len(features)):
-        v = features[j]
-        center, scale = centers[l, v], columns.dtype.type(scales[l, v])
-        gradient, curve, spread = zero, zero, zero
-        below, above = -beyond, beyond
-        for b in range(size):
-            x = columns[v, b]
-            t = (x - center) * scale
-            power = weights[b] * negative_power(t, table, mantissa, middle)
-            curve += power
-            gradient -= power * t
-            spread += power * (t * t)
-            below = larger(below, x - (beyond if x > center else zero))
-            above = smaller(above, x + (beyond if x <= center else zero))
-        terms[l, PULL_DOWN, v] += gradient
-        terms[l, CURVE_DOWN, v] += curve
-        terms[l, SPREAD, v] += spread
-        if below > -limit and below >= terms[l, BELOW, v]:
-            if below > terms[l, BELOW, v]:
-                terms[l, AT_BELOW, v] = 0
-            terms[l, BELOW, v] = below
-            terms[l, AT_BELOW, v] += _weight_at(columns, v, weights, below, size)
-        if above < limit and above <= terms[l, ABOVE, v]:
-            if above < terms[l, ABOVE, v]:
-                terms[l, AT_ABOVE, v] = 0
-            terms[l, ABOVE, v] = above
-            terms[l, AT_ABOVE, v] += _weight_at(columns, v, weights, above, size)
-
-
-@njit(**SUMS)
-def _weight_at(columns, v, weights, place, size):
-    """Sample weight of the rows that have this very value."""
-    prefer_wide_vectors()
-    zero = columns.dtype.type(0)
-    total = zero
-    for b in range(size):
-        total += weights[b] if columns[v, b] == place else zero
-    return total
-
-
-@njit(**EXACT)
-def add_members(terms, l, features, columns, weights, powers, centers, scales, size, geometry):
-    """Add a block of rows of cluster l to its terms.
-
-    IN  columns (m, >= size) these features of the rows; weights (size,) of the rows;
-        centers, scales (k, m)
-    OUT terms (k, N_TERMS, m), for these features; powers, shaped as columns, is scratch
-    """
-    if geometry.p == 2:
-        _add_moments(terms, l, features, columns, weights, centers, scales, size)
-    elif geometry.p < 2:
-        _add_near_pulls(
-            terms, l, features, columns, weights, centers, scales, size, geometry.negative
-        )
-    else:
-        for v in features:
-            for b in range(size):
-                powers[v, b] = 0
-        own_rows = -len(features)
-        add_powers(
-            powers, own_rows, columns, features, centers, scales, l, size, geometry.positive
-        )
-        _add_pulls(terms, l, features, columns, weights, powers, centers, scales, size)
 
 
 @njit(**EXACT)
@@ -232,10 +114,10 @@ def begin(brackets, centers, l, v, low, high, mass, p):
     if low == high:
         centers[l, v] = low
         brackets.log_dispersion[l, v] = -np.inf
-        brackets.open[l, v] = False
+        brackets.open[l, v] = CLOSED
         return False
     span = high - low
-    brackets.open[l, v] = True
+    brackets.open[l, v] = ALL
     values[PASSES, l, v] = 0
     values[SIDE, l, v] = 0
     values[SPAN, l, v] = span
@@ -251,6 +133,64 @@ def begin(brackets, centers, l, v, low, high, mass, p):
     guess = mass * (half * brackets.scale[l, v]) ** (p - 1) if p < 2 else half
     values[VALUE_LOW, l, v], values[VALUE_HIGH, l, v] = -guess, guess
     return usable
+
+
+@njit(**EXACT)
+def predict(brackets, centers, l, v, terms, mass, mean, p, anchored):
+    """Move a centre to where its new members will pull it, as far as that can be told.
+
+    From the gradient that the rows which came and went leave at the old centre; or, with
+    `mean`, from the moments of all rows about the old centre.
+    """
+    values = brackets.values
+    z, scale = np.float64(centers[l, v]), brackets.scale[l, v]
+    values[FROM, l, v], values[PULL, l, v] = z, 0.0
+    brackets.window[l, v] = 0.0
+    if mean:
+        centers[l, v] = z - terms[PULL_DOWN, v] / mass / scale
+        return
+    pull, slope = terms[PULL_DOWN, v] - terms[PULL_UP, v], values[PULL_SLOPE, l, v]
+    values[PULL, l, v] = pull
+    if p > 2:
+        slope += (p - 1) * (terms[CURVE_DOWN, v] + terms[CURVE_UP, v]) * scale
+    elif values[HELD, l, v] > 0:
+        slope *= mass / values[HELD, l, v]
+    if slope > 0:
+        target = z - pull / slope
+        if values[LEAST, l, v] <= target <= values[MOST, l, v]:
+            centers[l, v] = target
+            if anchored:
+                set_anchor(brackets, centers, l, v, centers[l, v] - z, mass)
+
+
+@njit(**EXACT)
+def set_anchor(brackets, centers, l, v, step, mass):
+    """Prepare a look at all members where the centre is now, known up to a step."""
+    span = brackets.values[SPAN, l, v]
+    width = max(PER_STEP * abs(step), PER_GAP * span / mass)
+    brackets.open[l, v] = ALL
+    brackets.anchor[l, v] = centers[l, v]
+    brackets.window[l, v] = width * brackets.scale[l, v] if width <= WIDEST * span else 0.0
+
+
+@njit(**EXACT)
+def refine_near(brackets, centers, l, v, terms, mass, p, tolerance):
+    """`refine` from the sums of the members near the anchor alone."""
+    scale, window = brackets.scale[l, v], brackets.window[l, v]
+    z, anchor = np.float64(centers[l, v]), np.float64(brackets.anchor[l, v])
+    if np.isinf(terms[BELOW, v]) or np.isinf(terms[ABOVE, v]):
+        brackets.open[l, v], brackets.window[l, v] = ALL, 0.0
+        return
+    missing = add_series(terms, brackets.far[l], v, (z - anchor) * scale, window, p)
+    refine(brackets, centers, l, v, terms, mass, p, tolerance)
+    way = np.float64(centers[l, v]) - anchor
+    if brackets.open[l, v] == CLOSED:
+        # What the series leaves out must not matter.
+        error = missing / ((p - 1) * terms[CURVE_DOWN, v] * scale)
+        if error > tolerance * brackets.values[SPAN, l, v]:
+            set_anchor(brackets, centers, l, v, 0.0, mass)
+    elif abs(way) * scale > TRUSTED * window:
+        set_anchor(brackets, centers, l, v, way, mass)
 
 
 @njit(**EXACT)
@@ -271,11 +211,10 @@ def fitting_scale(low, high, center, p):
 
 
 @njit(**EXACT)
-def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
+def refine(brackets, centers, l, v, terms, mass, p, tolerance):
     """Move one open centre by what the pass at it has found; close it when it is exact.
 
-    `tolerance` is the accepted error in units of the members' range; `haste` is an error
-    accepted instead, in units of the way from the first place visited.
+    `tolerance` is the accepted error in units of the members' range.
     """
     values = brackets.values
     z, scale = np.float64(centers[l, v]), brackets.scale[l, v]
@@ -295,10 +234,9 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
         return
     span = values[SPAN, l, v]
     reach = tolerance * span
-    if haste > 0 and values[PASSES, l, v] > 1:
-        reach = max(reach, haste * abs(z - values[START, l, v]))
     if p > 2:
         value, step = _newton(terms, v, p)
+        values[PULL_SLOPE, l, v] = (p - 1) * (terms[CURVE_DOWN, v] + terms[CURVE_UP, v]) * scale
         value, step = value / scale, step / scale
         target = z + step
         # A Newton step leaves an error of the step's square, or less than that for p < 3.
@@ -313,14 +251,13 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
     _narrow(brackets, l, v, z, value)
     if exact:
         centers[l, v] = target
-        _remember_slope(brackets, l, v, target)
+        _remember_slope(brackets, l, v, target, mass, p)
         _close(brackets, l, v, spread + change, p)
         return
     target = _next_place(brackets, centers, l, v, terms, z, value, target, p)
     values[LAST, l, v], values[VALUE_LAST, l, v] = z, value
-    hurried = haste > 0 and abs(target - z) <= reach
-    if np.isnan(target) or hurried or values[HIGH, l, v] - values[LOW, l, v] <= reach:
-        _remember_slope(brackets, l, v, z)
+    if np.isnan(target) or values[HIGH, l, v] - values[LOW, l, v] <= reach:
+        _remember_slope(brackets, l, v, z, mass, p)
         _close(brackets, l, v, spread, p)
     else:
         centers[l, v] = target
@@ -330,16 +267,21 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance, haste):
 
 
 @njit(**EXACT)
-def _remember_slope(brackets, l, v, root):
+def _remember_slope(brackets, l, v, root, mass, p):
     values = brackets.values
     way = values[START, l, v] - root
     if way != 0:
         values[SLOPE, l, v] = values[VALUE_START, l, v] / way
+    way = values[FROM, l, v] - root
+    if p < 2:
+        slope = values[PULL, l, v] / way if way != 0 else 0.0
+        values[PULL_SLOPE, l, v] = slope if slope > 0 else values[SLOPE, l, v]
+        values[HELD, l, v] = mass
 
 
 @njit(**EXACT)
 def _close(brackets, l, v, spread, p):
-    brackets.open[l, v] = False
+    brackets.open[l, v] = CLOSED
     # The last correction can round a spread of almost nothing below zero.
     brackets.log_dispersion[l, v] = (
         np.log(spread) - p * np.log(brackets.scale[l, v]) if spread > 0 else -np.inf
@@ -468,7 +410,7 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
     error = step * step / clearance if clearance > 0 else np.inf
     if max(abs(z - last), step) <= min(clearance, last - below, above - last):
         error = min(error, step * step * bend * scale / growth)
-    return root, step <= reach or error <= reach, change
+    return root, step <= reach or SAFETY * error <= reach, change
 
 
 @njit(**EXACT)

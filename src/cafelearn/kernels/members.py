@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose
-from cafelearn.kernels.centers import add_members
 from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.pulls import add_members
 
 
 class Members(NamedTuple):

@@ -20,6 +20,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.polynomial import chebyshev
 
+from cafelearn.kernels.vectors import (
+    from_bits,
+    larger,
+    prefer_wide_vectors,
+    smaller,
+    to_bits,
+)
+
 # Magic-number rounding below is destroyed by re-association, so these loops allow
 # fused multiply-adds and nothing else. error_model="numpy" drops the division checks
 # that block vectorisation.
@@ -112,6 +120,7 @@ def power_plan(exponent, dtype=np.float64):
 class NegativePlan(NamedTuple):
     """|t|^q for -1 < q < 0, by table; only for loops without stores, which may gather."""
 
+    exponent: np.floating
     table: np.ndarray  # 2^(e q) for every exponent e of the format; 0 for t = 0
     mantissa: np.ndarray
 
@@ -123,66 +132,7 @@ def negative_plan(exponent, dtype=np.float64):
     table = np.exp2((np.arange(size) - bias) * float(exponent))
     table[0] = 0
     mantissa = _monomials(lambda f: f**exponent, 1.0, 2.0, _N_TERMS["negative"][dtype.name])
-    return NegativePlan(table.astype(dtype), mantissa.astype(dtype))
-
-
-@intrinsic
-def prefer_wide_vectors(typingctx):
-    """Ask LLVM for 512-bit vectors in the calling function; it prefers 256 by default.
-
-    The function is kept out of its callers, where the wish would be lost.
-    """
-
-    def codegen(context, builder, signature, arguments):
-        # llvmlite lists the attributes it knows; this one is LLVM's own and is
-        # ignored by targets without such vectors.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return types.none(), codegen
-
-
-def _extremum(name):
-    @intrinsic
-    def extremum(typingctx, a, b):
-        def codegen(context, builder, signature, arguments):
-            number = arguments[0].type
-            suffix = "f64" if signature.return_type == types.float64 else "f32"
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(number, (number, number)),
-                f"llvm.{name}.{suffix}",
-            )
-            return builder.call(function, arguments, fastmath=("nnan", "nsz"))
-
-        return a(a, a), codegen
-
-    return extremum
-
-
-# min() and max() of Numba are comparisons, which LLVM does not recognise as a reduction.
-larger = _extremum("maxnum")
-smaller = _extremum("minnum")
-
-
-def _bit_cast(source, target):
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(target))
-
-    return target(source), codegen
-
-
-@intrinsic
-def _to_bits(typingctx, number):
-    """The bits of a float, as an unsigned integer of the same width."""
-    return _bit_cast(number, types.uint64 if number == types.float64 else types.uint32)
-
-
-@intrinsic
-def _from_bits(typingctx, bits):
-    """The float whose bits are given."""
-    return _bit_cast(bits, types.float64 if bits == types.uint64 else types.float32)
+    return NegativePlan(dtype.type(exponent), table.astype(dtype), mantissa.astype(dtype))
 
 
 def _unpack(role):
@@ -250,11 +200,11 @@ def _split_overload(number):
     shift, mask, low, one, whole = (word(c) for c in (shift, mask, low, one, whole))
 
     def split(number):
-        bits = _to_bits(number)
+        bits = to_bits(number)
         # The exponent's bits, moved into the mantissa of 2048 (256 for float32), make the
         # float 2048 + exponent + 1023: an integer becomes a float without a conversion.
-        exponent = _from_bits(word(((bits >> shift) & mask) | whole))
-        return exponent, _from_bits(word((bits & low) | one))
+        exponent = from_bits(word(((bits >> shift) & mask) | whole))
+        return exponent, from_bits(word((bits & low) | one))
 
     return split
 
@@ -276,7 +226,7 @@ def _exp2_overload(value, coefficients):
     def exp2(value, coefficients):
         rounded = value + rounder
         fraction = value - (rounded - rounder)
-        return _horner(coefficients, fraction) * _from_bits(word(_to_bits(rounded) << shift))
+        return _horner(coefficients, fraction) * from_bits(word(to_bits(rounded) << shift))
 
     return exp2
 
@@ -299,7 +249,7 @@ def _reciprocal_root_overload(number):
     half, three_halves = as_float(0.5), as_float(1.5)
 
     def reciprocal_root(number):
-        root = _from_bits(word(magic - (_to_bits(number) >> one)))
+        root = from_bits(word(magic - (to_bits(number) >> one)))
         e = number * root * root
         root = root * (a - e * (b - c * e))
         root = root * (three_halves - half * number * root * root)
@@ -308,6 +258,34 @@ def _reciprocal_root_overload(number):
         return root
 
     return reciprocal_root
+
+
+def reciprocal(number):
+    """1 / number for a number whose size is near 1; Numba replaces it by the overload."""
+    raise TypeError("only for compiled code")
+
+
+@overload(reciprocal, jit_options=EXACT)
+def _reciprocal_overload(number):
+    # Negating the exponent through the integer bits is right to 12%; Newton steps finish it.
+    # The division instruction is slower.
+    if number == types.float64:
+        word, as_float, magic, double = np.uint64, np.float64, 0x7FDE623822835EEA, True
+    else:
+        word, as_float, magic, double = np.uint32, np.float32, 0x7EF311C3, False
+    magic, two = word(magic), as_float(2)
+
+    def reciprocal(number):
+        # The sign bit takes no part in the subtraction: magic is below it.
+        inverse = from_bits(word(magic - to_bits(number)))
+        inverse = inverse * (two - number * inverse)
+        inverse = inverse * (two - number * inverse)
+        inverse = inverse * (two - number * inverse)
+        if double:
+            inverse = inverse * (two - number * inverse)
+        return inverse
+
+    return reciprocal
 
 
 def _bits(number):
@@ -325,8 +303,8 @@ def _bits_overload(number):
     shift, mask, low, one = (word(c) for c in (shift, mask, low, one))
 
     def bits(number):
-        raw = _to_bits(number)
-        return (raw >> shift) & mask, _from_bits(word((raw & low) | one))
+        raw = to_bits(number)
+        return (raw >> shift) & mask, from_bits(word((raw & low) | one))
 
     return bits
 
@@ -336,6 +314,23 @@ def negative_power(t, table, terms, middle):
     """|t|^q for -1 < q < 0, from the table and negative_terms of a plan; 0 for t = 0."""
     field, f = _bits(t)
     return _horner(terms, f - middle) * table[field]
+
+
+@njit(**EXACT)
+def negative_powers(out, numbers, factors, negative, plan):
+    """out = factors |numbers|^q for -1 < q < 0, and 0 for 0; `plan` is of any other power.
+
+    A table cannot be used in a loop that stores: it might be what is stored to.
+    """
+    prefer_wide_vectors()
+    zero, middle = numbers.dtype.type(0), numbers.dtype.type(1.5)
+    bias, exponent = plan.bias, negative.exponent
+    mantissa = negative_terms(negative.mantissa)
+    exponential = _exponential_terms(plan.exponential)
+    for i in range(len(numbers)):
+        high, f = _split(numbers[i])
+        power = _horner(mantissa, f - middle) * _exp2((high - bias) * exponent, exponential)
+        out[i] = factors[i] * (power if numbers[i] != zero else zero)
 
 
 @njit(**EXACT)
@@ -444,6 +439,31 @@ def add_squares(out, l, columns, features, centers, weights, size):
         for b in range(size):
             t = (columns[v, b] - center) * weight
             out[l, b] += t * t
+
+
+@njit(**EXACT)
+def add_cubes(out, l, columns, features, centers, weights, size):
+    """add_powers with q = 3 into row l, four features to one pass over it."""
+    prefer_wide_vectors()
+    count = len(features)
+    for j in range(0, count - 3, 4):
+        u, v, x, y = features[j], features[j + 1], features[j + 2], features[j + 3]
+        z0, z1, z2, z3 = centers[l, u], centers[l, v], centers[l, x], centers[l, y]
+        w0, w1, w2, w3 = weights[l, u], weights[l, v], weights[l, x], weights[l, y]
+        for b in range(size):
+            t0 = (columns[u, b] - z0) * w0
+            t1 = (columns[v, b] - z1) * w1
+            t2 = (columns[x, b] - z2) * w2
+            t3 = (columns[y, b] - z3) * w3
+            c0, c1 = abs(t0) * (t0 * t0), abs(t1) * (t1 * t1)
+            c2, c3 = abs(t2) * (t2 * t2), abs(t3) * (t3 * t3)
+            out[l, b] += (c0 + c1) + (c2 + c3)
+    for j in range(count - count % 4, count):
+        v = features[j]
+        center, weight = centers[l, v], weights[l, v]
+        for b in range(size):
+            t = (columns[v, b] - center) * weight
+            out[l, b] += abs(t) * (t * t)
 
 
 @njit(**SUMS)

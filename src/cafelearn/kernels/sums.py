@@ -26,6 +26,10 @@ AT_BELOW = 7  #  sample weight of the members at BELOW
 AT_ABOVE = 8  #  sample weight of the members at ABOVE
 N_TERMS = 9
 
+# Rows of Sums.far, of the members x farther than a window from an anchor a (p < 2 only), with
+# t = s (x - a): the sum of |t|^p, and those of sign(t) |t|^(p-1) (window / t)^j, j = 0, 1, ..
+FAR_TERMS = 12
+
 
 class Sums(NamedTuple):
     """Partial sums of one pass over a set of rows."""
@@ -35,13 +39,14 @@ class Sums(NamedTuple):
     low: np.ndarray  # (k, m) smallest member
     high: np.ndarray  # (k, m) largest member
     terms: np.ndarray  # (k, N_TERMS, m)
-    changed: np.ndarray  # (1,) rows whose label changed
+    far: np.ndarray  # (k, FAR_TERMS or 0, m)
+    changed: np.ndarray  # (2,) rows whose label changed, and rows that were not looked at
     farthest: np.ndarray  # (1,) largest distance of a row to its own centre
     farthest_row: np.ndarray  # (m,) that row
 
 
-def empty_sums(n_clusters, n_features):
-    """Sums over no rows."""
+def empty_sums(n_clusters, n_features, n_far=0):
+    """Sums over no rows, with room for so many rows of `far`."""
     shape = (n_clusters, n_features)
     sums = Sums(
         np.empty(n_clusters),
@@ -49,7 +54,8 @@ def empty_sums(n_clusters, n_features):
         np.empty(shape),
         np.empty(shape),
         np.empty((n_clusters, N_TERMS, n_features)),
-        np.empty(1, dtype=np.int64),
+        np.empty((n_clusters, n_far, n_features)),
+        np.empty(2, dtype=np.int64),
         np.empty(1),
         np.empty(n_features),
     )
@@ -61,16 +67,18 @@ def empty_sums(n_clusters, n_features):
 def clear(sums):
     """Reset to sums over no rows."""
     n_clusters, n_features = sums.low.shape
-    sums.changed[0] = 0
+    sums.changed[:] = 0
     sums.farthest[0] = 0
+    sums.far[:] = 0
     for l in range(n_clusters):
         sums.mass[l] = 0
         sums.fingerprint[l] = 0
         for v in range(n_features):
             sums.low[l, v], sums.high[l, v] = np.inf, -np.inf
-            for term in range(N_TERMS):
-                sums.terms[l, term, v] = 0
-            sums.terms[l, BELOW, v], sums.terms[l, ABOVE, v] = -np.inf, np.inf
+        for term in range(N_TERMS):
+            nothing = -np.inf if term == BELOW else np.inf if term == ABOVE else 0.0
+            for v in range(n_features):
+                sums.terms[l, term, v] = nothing
 
 
 @njit(**EXACT)
@@ -78,6 +86,7 @@ def merge(total, part):
     """Add `part` to `total`."""
     n_clusters, n_features = total.low.shape
     total.changed[0] += part.changed[0]
+    total.changed[1] += part.changed[1]
     if part.farthest[0] > total.farthest[0]:
         total.farthest[0] = part.farthest[0]
         for v in range(n_features):
@@ -94,6 +103,9 @@ def merge(total, part):
         for term in range(BELOW):
             for v in range(n_features):
                 into[term, v] += of[term, v]
+        for term in range(total.far.shape[1]):
+            for v in range(n_features):
+                total.far[l, term, v] += part.far[l, term, v]
         for v in range(n_features):
             into[BELOW, v], into[AT_BELOW, v] = join_neighbours(
                 into[BELOW, v], into[AT_BELOW, v], of[BELOW, v], of[AT_BELOW, v], 1.0

@@ -10,8 +10,9 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._validation import check_data, check_weights
-from cafelearn.descent import data_scale, one_cluster
+from cafelearn.descent import one_cluster
 from cafelearn.kernels.weights import log_mean
+from cafelearn.machine import data_scale
 from cafelearn.theory import formulas as theory
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"

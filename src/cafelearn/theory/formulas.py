@@ -9,7 +9,8 @@ features, and work on logarithms, because for p close to 1 the powers explode.
 import numpy as np
 from scipy.special import logsumexp
 
-from cafelearn.descent import data_scale, one_cluster
+from cafelearn.descent import one_cluster
+from cafelearn.machine import data_scale
 
 
 def _check_p(p):

@@ -1,0 +1,127 @@
+"""How the time of an iteration grows: ``python -m benchmarks.scaling``.
+
+Writes docs/results/scaling.csv and the figure of docs/benchmarks.md. Each curve varies one of
+rows, features, clusters and p about n=100,000, m=50, k=10; a time is the best of some rounds of
+whole fits of at most 8 iterations, divided by their number, on one thread.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from benchmarks import numpy_mwkmeans
+from benchmarks.shortcuts import draw, noisy_blobs
+from cafelearn import MinkowskiWeightedKMeans
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+EXPONENTS = (1.1, 1.5, 2.0, 3.0)
+CENTER = {"n": 100_000, "m": 50, "k": 10}
+CURVES = {
+    "n": (10_000, 30_000, 100_000, 300_000, 1_000_000),
+    "m": (10, 20, 50, 100, 200),
+    "k": (2, 5, 10, 20, 50),
+}
+P_CURVE = (1.01, 1.1, 1.3, 1.5, 1.7, 1.9, 2.0, 2.1, 2.5, 3.0, 4.0, 6.0, 10.0)
+
+
+def per_iteration(model, X, rounds=2):
+    """Best time of an iteration."""
+    best = np.inf
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        model.fit(X)
+        best = min(best, (time.perf_counter() - begin) / model.n_iter_)
+    return best
+
+
+def lloyd(X, Z, max_iter=8):
+    return KMeans(len(Z), init=Z, n_init=1, max_iter=max_iter, tol=0, algorithm="lloyd")
+
+
+def mwk(Z, p, max_iter=8, n_jobs=1):
+    return MinkowskiWeightedKMeans(len(Z), p=p, init=Z, max_iter=max_iter, n_jobs=n_jobs)
+
+
+def measure(note):
+    """All curves, as rows of a table."""
+    rows = []
+
+    def add(curve, value, what, seconds):
+        rows.append({"curve": curve, "value": value, "what": what, "seconds": seconds})
+        note(f"{curve}={value:g} {what}: {seconds * 1e3:.2f} ms")
+
+    with threadpool_limits(1):
+        for curve, values in CURVES.items():
+            for value in values:
+                size = CENTER | {curve: value}
+                X, _ = noisy_blobs(**size, n_noise=size["m"] * 2 // 5)
+                Z = draw(X, size["k"], 0)
+                for p in EXPONENTS:
+                    add(curve, value, f"p = {p:g}", per_iteration(mwk(Z, p), X))
+                add(curve, value, "KMeans", per_iteration(lloyd(X, Z), X))
+                if curve == "n" and value <= 100_000:
+                    begin = time.perf_counter()
+                    numpy_mwkmeans.fit(X, Z, 1.1, 2)
+                    add(curve, value, "NumPy, p = 1.1", (time.perf_counter() - begin) / 2)
+        X, _ = noisy_blobs()
+        Z = draw(X, 10, 0)
+        for p in P_CURVE:
+            add("p", p, "ours", per_iteration(mwk(Z, p), X))
+    X, _ = noisy_blobs(n=400_000)
+    Z = draw(X, 10, 0)
+    for cores in (1, 2):
+        for p in EXPONENTS:
+            add("cores", cores, f"p = {p:g}", per_iteration(mwk(Z, p, n_jobs=cores), X))
+    return pd.DataFrame(rows)
+
+
+def draw_figure(table, path):
+    """Four panels: rows, features, clusters and the exponent."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#000000", "#999999"]
+    names = {"n": "rows", "m": "features", "k": "clusters", "p": "exponent p"}
+    figure, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
+    for axis, curve in zip(axes, names, strict=True):
+        part = table[table["curve"] == curve]
+        for colour, (what, line) in zip(
+            colours, part.groupby("what", sort=False), strict=False
+        ):
+            style = {"KMeans": "--", "NumPy, p = 1.1": ":"}.get(what, "-")
+            axis.plot(
+                line["value"],
+                line["seconds"] * 1e3,
+                style,
+                marker="o",
+                ms=3,
+                color=colour,
+                label=what,
+            )
+        axis.set(xlabel=names[curve], yscale="log", xscale="log")
+        axis.grid(alpha=0.3, which="both", lw=0.4)
+    axes[0].set_ylabel("milliseconds per iteration")
+    axes[0].legend(fontsize=7)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draw", action="store_true", help="only draw what is measured")
+    path = RESULTS / "scaling.csv"
+    if not parser.parse_args().draw:
+        measure(lambda line: print(line, flush=True)).to_csv(path, index=False)
+    draw_figure(pd.read_csv(path), IMAGES / "scaling.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""Large data and p < 2: looks at a centre that need only the members near it.
+
+For p < 2 the gradient has a vertical tangent at every data value, so that the search for a
+centre takes several looks. But only values close by make it rough. Seen from an anchor a,
+what the values farther away than a window contribute at a place z near a is a Taylor
+series in z - a, whose coefficients one look can sum:
+
+    -sum sign(t) |t|^q (1 - u/t)^q,  t = s (x - a) with |t| > window,  u = s (z - a).
+
+A look at an anchor sums these coefficients and collects the values inside the window; the
+looks that follow sum the collected values alone. They are a few in a hundred.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.centers import ALL, NEAR
+from cafelearn.kernels.power import EXACT, negative_powers
+from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
+from cafelearn.kernels.series import add_far
+from cafelearn.kernels.sums import (
+    ABOVE,
+    AT_ABOVE,
+    AT_BELOW,
+    BELOW,
+    CURVE_DOWN,
+    PULL_DOWN,
+    SPREAD,
+)
+from cafelearn.kernels.vectors import LANES, inside_window, lowest_bit
+
+# The collected values of one chunk take no more room than this part of the chunk.
+ROOM = 1 / 20
+
+
+class Lists(NamedTuple):
+    """The collected values of each chunk, by cluster and feature."""
+
+    values: np.ndarray  # (n_chunks, room)
+    weights: np.ndarray  # the same, or (n_chunks, 0) if all rows weigh 1
+    end: np.ndarray  # (n_chunks, k, m), where the values of each pair end
+    mass: np.ndarray  # (n_chunks, k)
+    complete: np.ndarray  # (n_chunks,) False if there was not enough room
+
+
+def empty_lists(X, sample_weight, n_clusters, rows_per_chunk, needed):
+    """Room for the values near the anchors, or for none."""
+    n_rows, n_features = X.shape
+    n_chunks = -(-n_rows // rows_per_chunk) if needed else 0
+    room = int(ROOM * rows_per_chunk * n_features)
+    weighted = needed and bool((sample_weight != 1).any())
+    return Lists(
+        np.empty((n_chunks, room), dtype=X.dtype),
+        np.empty((n_chunks, room if weighted else 0), dtype=X.dtype),
+        np.zeros((n_chunks, n_clusters, n_features), dtype=np.int32),
+        np.zeros((n_chunks, n_clusters)),
+        np.zeros(n_chunks, dtype=np.bool_),
+    )
+
+
+def trimmed(lists):
+    """The same lists without the room that is not used."""
+    used = int(lists.end[:, -1, -1].max(initial=0))
+    return lists._replace(
+        values=lists.values[:, :used].copy(), weights=lists.weights[:, :used].copy()
+    )
+
+
+@njit(**EXACT)
+def _collect(near, near_weights, counts, l, features, columns, row_weights, size, brackets):
+    """Append the values of a block that are inside the windows."""
+    weighted = near_weights.shape[1] > 0
+    for v in features:
+        anchor = brackets.anchor[l, v]
+        scale = columns.dtype.type(brackets.scale[l, v])
+        window = columns.dtype.type(brackets.window[l, v])
+        values, count = columns[v], counts[v]
+        for first in range(0, size, LANES):
+            inside = inside_window(values, first, anchor, scale, window)
+            while inside != 0:
+                b = first + np.int64(lowest_bit(inside))
+                inside &= inside - np.uint64(1)
+                if b < size:
+                    near[v, count] = values[b]
+                    if weighted:
+                        near_weights[v, count] = row_weights[b]
+                    count += 1
+        counts[v] = count
+
+
+@njit(**EXACT)
+def look_chunk(
+    sums,
+    labels,
+    lists,
+    chunk,
+    X,
+    sample_weight,
+    start,
+    stop,
+    centers,
+    brackets,
+    geometry,
+    ranges,
+):
+    """A look at all members, for the centres that ask for it.
+
+    Those with a window get the coefficients of the series in sums.far, and the values inside
+    are collected; the others get the usual terms. With `ranges`, the members' extrema too.
+    OUT sums.mass, terms, far, low, high; lists of this chunk
+    """
+    n_clusters, n_features = centers.shape
+    rows_by_cluster, begin = sort_members(labels, sample_weight, start, stop, n_clusters)
+    columns = buffer(n_features, X)
+    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    row_weights = buffer(np.int64(1), X)[0]
+    keeping = len(lists.complete) > 0
+    if keeping:
+        lists.complete[chunk] = True
+    used = 0
+    for l in range(n_clusters):
+        asked = brackets.open[l] == ALL
+        plain = np.nonzero(asked & (brackets.window[l] == 0))[0]
+        anchored = np.nonzero(asked & (brackets.window[l] > 0))[0]
+        both = np.nonzero(asked)[0]
+        first, last = begin[l + 1], begin[l + 2]
+        if keeping:
+            lists.mass[chunk, l] = 0
+            lists.end[chunk, l] = used
+        if len(both) == 0:
+            continue
+        collecting = keeping and len(anchored) > 0 and lists.complete[chunk]
+        near = np.empty((n_features if collecting else 0, last - first), dtype=X.dtype)
+        weighted = collecting and lists.weights.shape[1] > 0
+        near_weights = np.empty((n_features, last - first if weighted else 0), dtype=X.dtype)
+        counts = np.zeros(n_features, dtype=np.int64)
+        for at in range(first, last, BLOCK):
+            size = min(BLOCK, last - at)
+            rows = rows_by_cluster[at : at + size]
+            for b in range(padded(size)):
+                row_weights[b] = sample_weight[rows[b]] if b < size else 0
+            for b in range(size):
+                sums.mass[l] += sample_weight[rows[b]]
+            transpose(columns, X, rows, size, both)
+            if ranges:
+                add_extrema(sums.low, sums.high, l, both, columns, padded(size))
+            if len(plain) > 0:
+                add_members(
+                    sums.terms,
+                    l,
+                    plain,
+                    columns,
+                    row_weights,
+                    powers,
+                    centers,
+                    brackets.scale,
+                    padded(size),
+                    geometry,
+                )
+            if len(anchored) > 0:
+                add_far(
+                    sums.far,
+                    l,
+                    anchored,
+                    columns,
+                    row_weights,
+                    brackets.anchor,
+                    brackets.scale,
+                    brackets.window,
+                    padded(size),
+                    geometry.negative,
+                )
+            if collecting:
+                _collect(
+                    near,
+                    near_weights,
+                    counts,
+                    l,
+                    anchored,
+                    columns,
+                    row_weights,
+                    size,
+                    brackets,
+                )
+        if keeping:
+            lists.mass[chunk, l] = sums.mass[l]
+        if collecting:
+            used = _keep(lists, chunk, l, used, near, near_weights, counts)
+
+
+@njit(**EXACT)
+def _keep(lists, chunk, l, used, near, near_weights, counts):
+    """Pack the collected values of a cluster; returns how much room is in use."""
+    for v in range(len(counts)):
+        count = counts[v]
+        if used + count > lists.values.shape[1]:
+            lists.complete[chunk] = False
+            return used
+        lists.values[chunk, used : used + count] = near[v, :count]
+        if lists.weights.shape[1] > 0:
+            lists.weights[chunk, used : used + count] = near_weights[v, :count]
+        used += count
+        lists.end[chunk, l, v] = used
+    return used
+
+
+@njit(**EXACT)
+def near_chunk(
+    sums, labels, lists, chunk, X, sample_weight, start, stop, centers, brackets, geometry
+):
+    """A look at the values near the anchors, for the centres that ask for it.
+
+    From the lists, or, where they were not kept, from the rows.
+    OUT sums.mass, terms
+    """
+    n_clusters, n_features = centers.shape
+    kept = len(lists.complete) > 0 and lists.complete[chunk]
+    columns = buffer(n_features if not kept else np.int64(1), X)
+    row_weights = buffer(np.int64(1), X)[0]
+    rows_by_cluster, begins = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if not kept:
+        rows_by_cluster, begins = sort_members(labels, sample_weight, start, stop, n_clusters)
+    before = 0
+    for l in range(n_clusters):
+        features = np.nonzero(brackets.open[l] == NEAR)[0]
+        counts = np.zeros(n_features, dtype=np.int64)
+        if kept:
+            ends = lists.end[chunk, l]
+            begin, before = before, ends[n_features - 1]
+            if len(features) == 0:
+                continue
+            sums.mass[l] = lists.mass[chunk, l]
+            values, weights = _from_list(lists, chunk, l, begin, features, counts)
+        else:
+            if len(features) == 0:
+                continue
+            first, last = begins[l + 1], begins[l + 2]
+            near = np.empty((n_features, last - first), dtype=X.dtype)
+            near_weights = np.empty((n_features, last - first), dtype=X.dtype)
+            for at in range(first, last, BLOCK):
+                size = min(BLOCK, last - at)
+                rows = rows_by_cluster[at : at + size]
+                for b in range(size):
+                    row_weights[b] = sample_weight[rows[b]]
+                    sums.mass[l] += sample_weight[rows[b]]
+                transpose(columns, X, rows, size, features)
+                _collect(
+                    near,
+                    near_weights,
+                    counts,
+                    l,
+                    features,
+                    columns,
+                    row_weights,
+                    size,
+                    brackets,
+                )
+            values, weights = _from_rows(near, near_weights, features, counts)
+        _add_near(
+            sums.terms[l], l, features, counts, values, weights, centers, brackets, geometry
+        )
+
+
+@njit(**EXACT)
+def _from_list(lists, chunk, l, begin, features, counts):
+    """The collected values of some features of a cluster, one after the other."""
+    ends, total = lists.end[chunk, l], 0
+    for v in features:
+        counts[v] = ends[v] - (ends[v - 1] if v > 0 else begin)
+        total += counts[v]
+    weighted = lists.weights.shape[1] > 0
+    values = np.empty(total, dtype=lists.values.dtype)
+    weights = np.ones(total, dtype=lists.values.dtype)
+    at = 0
+    for v in features:
+        for place in range(ends[v] - counts[v], ends[v]):
+            values[at] = lists.values[chunk, place]
+            if weighted:
+                weights[at] = lists.weights[chunk, place]
+            at += 1
+    return values, weights
+
+
+@njit(**EXACT)
+def _from_rows(near, near_weights, features, counts):
+    """The same from what _collect has found."""
+    total = counts.sum()
+    values, weights = np.empty(total, dtype=near.dtype), np.empty(total, dtype=near.dtype)
+    at = 0
+    for v in features:
+        for b in range(counts[v]):
+            values[at], weights[at] = near[v, b], near_weights[v, b]
+            at += 1
+    return values, weights
+
+
+@njit(**EXACT)
+def _add_near(terms, l, features, counts, values, weights, centers, brackets, geometry):
+    """Add the values of some features, one after the other, to the terms of their cluster.
+
+    They are few for each feature, so the powers are taken of all together.
+    """
+    number = values.dtype.type
+    scaled, pulls = np.empty_like(values), np.empty_like(values)
+    at = 0
+    for v in features:
+        center, scale = centers[l, v], number(brackets.scale[l, v])
+        for i in range(at, at + counts[v]):
+            scaled[i] = (values[i] - center) * scale
+        at += counts[v]
+    negative_powers(pulls, scaled, weights, geometry.negative, geometry.distances)
+    at = 0
+    for v in features:
+        found = sum_near(values, scaled, pulls, weights, at, counts[v], centers[l, v])
+        at += counts[v]
+        terms[PULL_DOWN, v], terms[CURVE_DOWN, v], terms[SPREAD, v] = found[:3]
+        terms[BELOW, v], terms[AT_BELOW, v], terms[ABOVE, v], terms[AT_ABOVE, v] = found[3:]

@@ -1,0 +1,55 @@
+"""The tree in which the sums of chunks are merged, the same for any division of the work."""
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.sums import Sums, empty_sums, merge
+
+
+def empty_stack(n_chunks, n_clusters, n_features, n_far=0):
+    """Room for the sums of the chunks of one pass while they are being merged.
+
+    Sums are merged like the numbers of a binary counter: of two neighbours of equal size,
+    the left one beginning at a multiple of twice that size. This tree is the same however
+    the chunks are divided among workers, and so are the bits of the total.
+    """
+    one = empty_sums(n_clusters, n_features, n_far)
+    depth = int(n_chunks).bit_length() + 1
+    return Sums(*(np.empty((depth, *field.shape), dtype=field.dtype) for field in one))
+
+
+@njit(**EXACT)
+def stacked(stack, place):
+    """The sums at one place of a stack."""
+    return Sums(
+        stack.mass[place],
+        stack.fingerprint[place],
+        stack.low[place],
+        stack.high[place],
+        stack.terms[place],
+        stack.far[place],
+        stack.changed[place],
+        stack.farthest[place],
+        stack.farthest_row[place],
+    )
+
+
+@njit(**EXACT)
+def settle(stack, depth, done, first):
+    """Merge what can be merged once the chunks first <= i < done are on the stack."""
+    size = 1
+    while done % (2 * size) == 0 and done - 2 * size >= first:
+        merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
+        depth -= 1
+        size *= 2
+    return depth
+
+
+@njit(**EXACT)
+def total_of(stack, depth):
+    """The sums over all chunks, from what is left on the stack after the last one."""
+    while depth > 1:
+        merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
+        depth -= 1
+    return stacked(stack, 0)

@@ -1,0 +1,325 @@
+"""What the fit loop decides: assign, centre, weight, stop.
+
+The loop is a machine that asks for a pass over the data and decides, from the merged
+sums of that pass alone, what to ask for next. All decisions are in `advance`; who runs
+the passes (one thread, several, a cluster of machines) makes no difference to them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.assign import (
+    Geometry,
+    chunk_rows,
+    make_geometry,
+)
+from cafelearn.kernels.centers import (
+    ALL,
+    CLOSED,
+    Brackets,
+    begin,
+    empty_brackets,
+    fits,
+    fitting_scale,
+    refine,
+)
+from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.sums import FAR_TERMS, SPREAD
+from cafelearn.kernels.weights import log_mean, log_objective, update_weights
+
+# What the loop asks for: a pass that assigns every row and looks at the old centres; one
+# that assigns every row and sums those that move; a first look at the centres of clusters
+# that changed, with the ranges of their members; a look at the centres still open; the same
+# with anchors; a look at the members near the anchors; a pass that only measures; nothing.
+ASSIGN, MOVE, FIRST, CENTER, LOOK, NEARBY, MEASURE, STOP = range(8)
+RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED = range(5)
+STOP_REASONS = {
+    CONVERGED: "converged",
+    CYCLE: "cycle",
+    MAX_ITER: "max_iter",
+    ABANDONED: "abandoned",
+}
+
+# Places in State.counters.
+ITERATION, RESEEDED, REASON, CHANGED = range(4)
+# What an assignment means.
+GO, RESEED, END = range(3)
+
+# More rows than this are worth the trouble of avoiding work.
+MANY_ROWS = 5_000
+
+
+class Problem(NamedTuple):
+    """What stays fixed during a fit."""
+
+    geometry: Geometry
+    scale: float  # power of two that brings the data's range near 1
+    moving_offset: bool  # the offset is the mean of all dispersions at each update
+    log_offset: float  # else this constant
+    max_iter: int
+    tol: float
+    chunk: int  # rows per chunk
+    swift: bool  # passes of large data look only at the rows that may move
+    anchored: bool  # and, for p < 2, at the members near the centres
+    to_beat: float  # log of an objective; a run that will not get below it is given up
+
+
+class State(NamedTuple):
+    """What the loop changes, beside the labels."""
+
+    centers: np.ndarray  # (k, m)
+    weights: np.ndarray  # (k, m)
+    scaled_weights: np.ndarray  # (k, m), weights times Problem.scale
+    brackets: Brackets
+    fingerprint: np.ndarray  # (k,) members at the last centre update
+    mass: np.ndarray  # (k,) sample weight then
+    typical: np.ndarray  # (k, m) distance of a member from its centre
+    placed: np.ndarray  # (2, k, m) centres and scaled weights at the last assignment
+    drift: np.ndarray  # (k, 4) how far distances may have changed since, see kernels.moving
+    history: np.ndarray  # one hash of all labels per iteration
+    path: np.ndarray  # log of the objective per iteration
+    counters: np.ndarray
+
+
+def make_problem(X, p, scale, offset, max_iter, tol):
+    """A Problem for these rows. `offset` is "mean" or the log of a constant."""
+    moving = isinstance(offset, str)
+    geometry = make_geometry(p, X.dtype)
+    swift = len(X) > MANY_ROWS and geometry.p != 2 and not geometry.rooted
+    return Problem(
+        geometry,
+        float(scale),
+        moving,
+        -np.inf if moving else float(offset),
+        int(max_iter),
+        float(tol),
+        chunk_rows(X.shape[1]),
+        swift,
+        swift and geometry.p < 2,
+        np.inf,
+    )
+
+
+def data_scale(low, high):
+    """Power of two that brings the widest feature near 1, and one for each feature."""
+    span = np.asarray(high, dtype=np.float64) - low
+
+    def power_of_two(x):
+        x = np.where((x > 0) & np.isfinite(x), x, 1.0)
+        return np.ldexp(1.0, -np.frexp(x)[1])
+
+    return float(power_of_two(span.max())), power_of_two(span)
+
+
+def n_far(problem):
+    """How many sums over far members a pass of this problem takes."""
+    return FAR_TERMS if problem.anchored else 0
+
+
+def first_phase(problem):
+    """What a descent asks for first."""
+    return MOVE if problem.swift else ASSIGN
+
+
+def start(centers, feature_scale, problem):
+    """The state before the first pass."""
+    n_clusters, n_features = centers.shape
+    weights = np.full_like(centers, 1.0 / n_features)
+    scaled_weights = weights * centers.dtype.type(problem.scale)
+    return State(
+        centers.copy(),
+        weights,
+        scaled_weights,
+        empty_brackets(feature_scale, n_clusters, centers.dtype, n_far(problem)),
+        np.zeros(n_clusters, dtype=np.uint64),
+        np.zeros(n_clusters),
+        np.zeros(centers.shape),
+        np.stack([centers, scaled_weights]).astype(np.float64),
+        np.full((n_clusters, 4), np.nan),
+        np.zeros(problem.max_iter + 1, dtype=np.uint64),
+        np.full(problem.max_iter, np.nan),
+        np.zeros(4, dtype=np.int64),
+    )
+
+
+@njit(**EXACT)
+def advance(phase, state, sums, problem):
+    """Digest the sums of the plain pass just made; returns the next phase."""
+    n_clusters, n_features = state.centers.shape
+    brackets, geometry = state.brackets, problem.geometry
+    if phase == MEASURE:
+        return measure(state, sums, problem)
+    if phase == ASSIGN:
+        verdict = judge(state, sums, problem)
+        if verdict == RESEED:
+            return ASSIGN
+        if verdict == END:
+            return measure(state, sums, problem)
+        open_clusters(state, sums)
+    for l in range(n_clusters):
+        for v in range(n_features):
+            if brackets.open[l, v] == CLOSED:
+                continue
+            if phase == CENTER or begin(
+                brackets,
+                state.centers,
+                l,
+                v,
+                sums.low[l, v],
+                sums.high[l, v],
+                sums.mass[l],
+                geometry.p,
+            ):
+                refine(
+                    brackets,
+                    state.centers,
+                    l,
+                    v,
+                    sums.terms[l],
+                    sums.mass[l],
+                    geometry.p,
+                    geometry.tolerance,
+                )
+    if brackets.open.any():
+        return CENTER
+    weigh(state, problem)
+    return STOP if state.counters[REASON] == ABANDONED else ASSIGN
+
+
+@njit(**EXACT)
+def judge(state, sums, problem):
+    """What an assignment of all rows means: GO on, RESEED an empty cluster, or END.
+
+    An empty cluster gets the farthest row as its centre.
+    """
+    n_clusters, n_features = state.centers.shape
+    counters = state.counters
+    changed = counters[CHANGED] + sums.changed[0] > 0
+    counters[CHANGED] = 0
+    if sums.farthest[0] > 0 and counters[RESEEDED] < n_clusters:
+        for l in range(n_clusters):
+            if sums.mass[l] == 0:
+                counters[RESEEDED] += 1
+                state.fingerprint[l] = 0
+                for v in range(n_features):
+                    state.centers[l, v] = sums.farthest_row[v]
+                    state.weights[l, v] = 1 / n_features
+                _scale_weights(state, problem)
+                return RESEED
+    counters[RESEEDED] = 0
+    iteration = counters[ITERATION]
+    seen = _all_members(sums.fingerprint)
+    repeated = False
+    for earlier in range(iteration):
+        repeated |= state.history[earlier] == seen
+    if counters[REASON] == CONVERGED or not changed:
+        counters[REASON] = CONVERGED
+    elif iteration == len(state.path):
+        counters[REASON] = MAX_ITER
+    elif repeated:
+        counters[REASON] = CYCLE
+    if counters[REASON] != RUNNING:
+        return END
+    state.history[iteration] = seen
+    return GO
+
+
+@njit(**EXACT)
+def open_clusters(state, sums):
+    """Open the centres of the clusters that changed."""
+    n_clusters, n_features = state.centers.shape
+    brackets = state.brackets
+    first = state.counters[ITERATION] == 0
+    for l in range(n_clusters):
+        same = sums.fingerprint[l] == state.fingerprint[l] and not first
+        state.fingerprint[l], state.mass[l] = sums.fingerprint[l], sums.mass[l]
+        for v in range(n_features):
+            brackets.open[l, v] = ALL if sums.mass[l] > 0 and not same else CLOSED
+            if sums.mass[l] == 0:
+                brackets.log_dispersion[l, v] = -np.inf
+
+
+@njit(**EXACT)
+def weigh(state, problem):
+    """Weights of the present dispersions, which end an iteration."""
+    counters, p = state.counters, problem.geometry.p
+    log_dispersion = state.brackets.log_dispersion
+    offset, counted = problem.log_offset, problem.log_offset
+    if problem.moving_offset:
+        # The moving offset belongs to no fixed objective; the path shows Eq. 3 itself.
+        offset, counted = log_mean(log_dispersion), -np.inf
+    update_weights(state.weights, log_dispersion, offset, p)
+    _scale_weights(state, problem)
+    iteration = counters[ITERATION]
+    state.path[iteration] = log_objective(state.weights, log_dispersion, counted, p)
+    if problem.tol > 0 and iteration > 0:
+        fall = 1 - np.exp(state.path[iteration] - state.path[iteration - 1])
+        if abs(fall) <= problem.tol:
+            counters[REASON] = CONVERGED
+    if _is_hopeless(state.path, iteration, problem.to_beat):
+        counters[REASON] = ABANDONED
+    counters[ITERATION] = iteration + 1
+
+
+@njit(**EXACT)
+def _is_hopeless(path, iteration, to_beat):
+    """Whether a path will end above an objective, judged by its last two steps.
+
+    If they go on to shrink as the last one did, by a tenth at least, what is left is a
+    geometric series. Twice as much is granted.
+    """
+    if iteration < 2 or np.isinf(to_beat):
+        return False
+    step, before = (
+        path[iteration - 1] - path[iteration],
+        path[iteration - 2] - path[iteration - 1],
+    )
+    ratio = min(max(step / before, 0.0), 0.9) if before > 0 else 0.9
+    return path[iteration] - 2 * max(step, 0.0) * ratio / (1 - ratio) > to_beat
+
+
+@njit(**EXACT)
+def _scale_weights(state, problem):
+    scale = state.weights.dtype.type(problem.scale)
+    n_clusters, n_features = state.weights.shape
+    for l in range(n_clusters):
+        for v in range(n_features):
+            state.scaled_weights[l, v] = state.weights[l, v] * scale
+
+
+@njit(**EXACT)
+def measure(state, sums, problem):
+    """Dispersions of the present labels about the present centres, which end the fit."""
+    n_clusters, n_features = state.centers.shape
+    brackets, p = state.brackets, problem.geometry.p
+    again = False
+    for l in range(n_clusters):
+        if sums.fingerprint[l] == state.fingerprint[l] and sums.fingerprint[l] != 0:
+            continue
+        for v in range(n_features):
+            z = np.float64(state.centers[l, v])
+            reach = max(sums.high[l, v] - z, z - sums.low[l, v])
+            if sums.mass[l] == 0 or reach == 0:
+                brackets.log_dispersion[l, v] = -np.inf
+                continue
+            scale = brackets.scale[l, v]
+            if fits(scale, reach, p):
+                brackets.log_dispersion[l, v] = np.log(sums.terms[l, SPREAD, v]) - p * np.log(
+                    scale
+                )
+            else:
+                brackets.scale[l, v] = fitting_scale(sums.low[l, v], sums.high[l, v], z, p)
+                again = True
+    return MEASURE if again else STOP
+
+
+@njit(**EXACT)
+def _all_members(fingerprints):
+    """One hash of the whole labelling."""
+    seen = np.uint64(0)
+    for l in range(len(fingerprints)):
+        mixed = (fingerprints[l] + np.uint64(l)) * np.uint64(0xBF58476D1CE4E5B9)
+        seen = seen * np.uint64(31) + (mixed ^ (mixed >> np.uint64(29)))
+    return seen

@@ -1,0 +1,158 @@
+"""What the fit loop decides for large data, whose passes avoid work.
+
+The same machine with other passes: the rows that move tell where the centres will go, one
+look at all members of the clusters that changed is made there, and for p < 2 the looks that
+follow need only the members near the centre.
+"""
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.centers import (
+    ALL,
+    CLOSED,
+    LAST,
+    NEAR,
+    begin,
+    predict,
+    refine,
+    refine_near,
+    set_anchor,
+)
+from cafelearn.kernels.moving import measure_drift
+from cafelearn.kernels.power import EXACT
+from cafelearn.machine import (
+    ABANDONED,
+    CHANGED,
+    END,
+    FIRST,
+    ITERATION,
+    LOOK,
+    MEASURE,
+    MOVE,
+    NEARBY,
+    REASON,
+    RESEED,
+    STOP,
+    judge,
+    measure,
+    open_clusters,
+    weigh,
+)
+
+# Fewer looks at members nearby than this, for each look at all members that waits for them,
+# are not worth a pass.
+FEW = 0.15
+
+
+@njit(**EXACT)
+def advance_swiftly(phase, state, sums, problem):
+    """Digest the sums of the swift pass just made; returns the next phase."""
+    if phase == MOVE:
+        return _after_moves(state, sums, problem)
+    if phase == MEASURE:
+        return measure(state, sums, problem)
+    n_clusters, n_features = state.centers.shape
+    brackets = state.brackets
+    wanted = NEAR if phase == NEARBY else ALL
+    for l in range(n_clusters):
+        for v in range(n_features):
+            if brackets.open[l, v] != wanted:
+                continue
+            if phase != FIRST or begin(
+                brackets,
+                state.centers,
+                l,
+                v,
+                sums.low[l, v],
+                sums.high[l, v],
+                sums.mass[l],
+                problem.geometry.p,
+            ):
+                _digest(state, sums, problem, l, v)
+            else:
+                brackets.window[l, v] = 0.0
+    return _next_phase(state, problem)
+
+
+@njit(**EXACT)
+def _after_moves(state, sums, problem):
+    n_clusters, n_features = state.centers.shape
+    brackets, counters = state.brackets, state.counters
+    if sums.changed[1] > 0 and (sums.mass == 0).any():
+        # The farthest row is wanted, so every distance must be looked at.
+        counters[CHANGED] += sums.changed[0]
+        state.drift[:] = np.nan
+        return MOVE
+    verdict = judge(state, sums, problem)
+    if verdict == RESEED:
+        measure_drift(state, problem.geometry.p)
+        return MOVE
+    if verdict == END:
+        return STOP if (sums.fingerprint == state.fingerprint).all() else MEASURE
+    open_clusters(state, sums)
+    for l in range(n_clusters):
+        for v in range(n_features):
+            if brackets.open[l, v] != CLOSED:
+                predict(
+                    brackets,
+                    state.centers,
+                    l,
+                    v,
+                    sums.terms[l],
+                    sums.mass[l],
+                    counters[ITERATION] == 0,
+                    problem.geometry.p,
+                    problem.anchored,
+                )
+    return FIRST if brackets.open.any() else _next_phase(state, problem)
+
+
+@njit(**EXACT)
+def _digest(state, sums, problem, l, v):
+    """What a look tells about one centre."""
+    brackets, geometry, mass = state.brackets, problem.geometry, sums.mass[l]
+    centers, terms = state.centers, sums.terms[l]
+    if brackets.open[l, v] == NEAR:
+        refine_near(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
+        return
+    if brackets.window[l, v] > 0:
+        brackets.open[l, v] = NEAR
+        for term in range(brackets.far.shape[1]):
+            brackets.far[l, term, v] = sums.far[l, term, v]
+        return
+    before = centers[l, v]
+    refine(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
+    if problem.anchored and brackets.open[l, v] == ALL:
+        set_anchor(brackets, centers, l, v, centers[l, v] - before, mass)
+
+
+@njit(**EXACT)
+def _join(state):
+    """Let the last centres that look at members nearby look at all, with the others."""
+    brackets, centers = state.brackets, state.centers
+    for l in range(len(centers)):
+        for v in range(centers.shape[1]):
+            if brackets.open[l, v] == NEAR:
+                step = np.float64(centers[l, v]) - brackets.values[LAST, l, v]
+                set_anchor(brackets, centers, l, v, step, state.mass[l])
+
+
+@njit(**EXACT)
+def _next_phase(state, problem):
+    brackets, p = state.brackets, problem.geometry.p
+    n_near, n_all = (brackets.open == NEAR).sum(), (brackets.open == ALL).sum()
+    if n_near > FEW * n_all:
+        return NEARBY
+    if n_all > 0:
+        _join(state)
+        return LOOK
+    weigh(state, problem)
+    if state.counters[REASON] == ABANDONED:
+        return STOP
+    measure_drift(state, p)
+    for l in range(len(state.mass)):
+        mass = np.log(state.mass[l]) if state.mass[l] > 0 else np.inf
+        for v in range(brackets.open.shape[1]):
+            state.typical[l, v] = np.exp((brackets.log_dispersion[l, v] - mass) / p)
+    return MOVE

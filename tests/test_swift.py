@@ -1,0 +1,399 @@
+"""The passes of large data avoid work and change no result."""
+
+import numpy as np
+import pytest
+from numba import njit
+from sklearn.base import clone
+
+import cafelearn.machine as module
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn.descent import descend, one_cluster, swift_pass
+from cafelearn.kernels.anchors import empty_lists
+from cafelearn.kernels.assign import assign_chunk, make_geometry
+from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
+from cafelearn.kernels.power import negative_powers, reciprocal
+from cafelearn.kernels.series import add_far, add_series
+from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD, empty_sums
+from cafelearn.kernels.vectors import inside_window, lowest_bit
+from cafelearn.machine import (
+    FIRST,
+    LOOK,
+    MOVE,
+    NEARBY,
+    STOP,
+    _is_hopeless,
+    data_scale,
+    first_phase,
+    make_problem,
+    start,
+)
+from cafelearn.shortcuts import advance_swiftly
+from conftest import make_blobs
+
+
+def plain(problem):
+    return problem._replace(swift=False, anchored=False)
+
+
+def fits(X, k, p, *, weights=None, offset="mean", max_iter=300, seed=0, n_threads=1):
+    """The same descent twice: with all work avoided that can be, and without."""
+    weights = np.ones(len(X)) if weights is None else weights
+    scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+    centers = X[np.random.default_rng(seed).choice(len(X), k, replace=False)]
+    problem = make_problem(X, p, scale, offset, max_iter, 0.0)
+    assert problem.swift
+    assert problem.anchored == (p < 2)
+    swift = descend(X, weights, centers, feature_scale, problem, n_threads)
+    return swift, descend(X, weights, centers, feature_scale, plain(problem))
+
+
+def assert_equal(swift, other, atol=5e-10):
+    np.testing.assert_array_equal(swift.labels, other.labels)
+    assert swift.n_iter == other.n_iter
+    assert swift.stop_reason == other.stop_reason
+    np.testing.assert_allclose(swift.centers, other.centers, rtol=0, atol=atol)
+    np.testing.assert_allclose(swift.weights, other.weights, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(swift.log_path, other.log_path, rtol=0, atol=1e-9)
+    finite = np.isfinite(other.log_dispersions)
+    np.testing.assert_array_equal(finite, np.isfinite(swift.log_dispersions))
+    np.testing.assert_allclose(
+        swift.log_dispersions[finite], other.log_dispersions[finite], rtol=0, atol=1e-8
+    )
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, _ = make_blobs(12_000, 9, 6, n_noise=4, seed=2)
+    return X / np.ptp(X, axis=0)
+
+
+class TestSameAsThePlainLoop:
+    @pytest.mark.parametrize("p", [1.05, 1.1, 1.3, 1.5, 1.9, 2.5, 3, 4, 7.3])
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_blobs(self, blobs, p, seed):
+        assert_equal(*fits(blobs, 6, p, seed=seed))
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_without_structure(self, p):
+        X = np.random.default_rng(0).uniform(size=(8_000, 5))
+        assert_equal(*fits(X, 9, p))
+
+    @pytest.mark.parametrize("p", [1.1, 1.6, 3])
+    @pytest.mark.parametrize("offset", [-np.inf, np.log(0.01)])
+    def test_offsets(self, blobs, p, offset):
+        assert_equal(*fits(blobs, 6, p, offset=offset))
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_sample_weights(self, blobs, p):
+        weights = np.random.default_rng(0).integers(0, 4, len(blobs)) * 0.5
+        assert_equal(*fits(blobs, 6, p, weights=weights))
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    @pytest.mark.parametrize("max_iter", [1, 2, 4])
+    def test_stopped_early(self, blobs, p, max_iter):
+        assert_equal(*fits(blobs, 6, p, max_iter=max_iter))
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_tied_binary_and_constant_columns(self, p):
+        rng = np.random.default_rng(3)
+        X = np.column_stack(
+            [
+                rng.integers(0, 2, size=(9_000, 3)),
+                rng.integers(0, 7, size=(9_000, 2)) / 7,
+                rng.normal(size=(9_000, 2)),
+                np.full(9_000, 0.5),
+            ]
+        ).astype(float)
+        assert_equal(*fits(X, 4, p, offset=np.log(0.01)))
+
+    @pytest.mark.parametrize("p", [1.1, 3])
+    def test_empty_clusters_are_reseeded(self, p):
+        X, _ = make_blobs(9_000, 4, 3, seed=1)
+        scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+        far = X.max(axis=0) + 10 * np.ptp(X, axis=0)
+        centers = np.vstack([X[:3], far, far + 1])
+        problem = make_problem(X, p, scale, "mean", 300, 0.0)
+        ones = np.ones(len(X))
+        swift = descend(X, ones, centers, feature_scale, problem)
+        other = descend(X, ones, centers, feature_scale, plain(problem))
+        assert swift.n_found == 5
+        assert_equal(swift, other)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_float32(self, blobs, p):
+        swift, other = fits(blobs.astype(np.float32), 6, p)
+        assert (swift.labels == other.labels).mean() > 0.999
+        np.testing.assert_allclose(swift.centers, other.centers, atol=1e-4)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_same_bits_for_any_number_of_threads(self, blobs, p):
+        one, _ = fits(blobs, 6, p)
+        three, _ = fits(blobs, 6, p, n_threads=3)
+        for a, b in zip(one, three, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    @pytest.mark.parametrize("scale", [1e-100, 1e100])
+    def test_units_do_not_matter(self, blobs, scale):
+        one = MinkowskiWeightedKMeans(6, p=1.4, n_init=1, random_state=0).fit(blobs)
+        other = MinkowskiWeightedKMeans(6, p=1.4, n_init=1, random_state=0).fit(blobs * scale)
+        np.testing.assert_array_equal(one.labels_, other.labels_)
+        np.testing.assert_allclose(one.feature_weights_, other.feature_weights_, rtol=1e-6)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_centers_are_exact(self, blobs, p):
+        swift, _ = fits(blobs, 6, p)
+        _, feature_scale = data_scale(blobs.min(axis=0), blobs.max(axis=0))
+        # At the end nothing moves: the centres are those of the members.
+        for cluster in range(6):
+            rows = np.ascontiguousarray(blobs[swift.labels == cluster])
+            center, log_dispersion = one_cluster(rows, np.ones(len(rows)), feature_scale, p)
+            np.testing.assert_allclose(swift.centers[cluster], center, rtol=0, atol=2e-10)
+            np.testing.assert_allclose(
+                swift.log_dispersions[cluster], log_dispersion, rtol=0, atol=1e-8
+            )
+
+
+class Passes:
+    """A descent that is run pass by pass, in one chunk, with what each one saw."""
+
+    def __init__(self, X, k, p, keep_lists=True):
+        self.X, self.ones = X, np.ones(len(X))
+        scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+        self.problem = make_problem(X, p, scale, "mean", 300, 0.0)
+        centers = X[np.random.default_rng(0).choice(len(X), k, replace=False)]
+        self.state = start(centers, feature_scale, self.problem)
+        self.labels = np.full(len(X), -1, dtype=np.int32)
+        self.bounds = np.zeros((2, len(X)), dtype=np.float32)
+        self.lists = empty_lists(X, self.ones, k, len(X), keep_lists)
+        self.phases, self.asleep, self.asked = [], [], []
+
+    def run(self, watch=lambda phase, passes: None):
+        phase = first_phase(self.problem)
+        while phase != STOP:
+            sums = empty_sums(*self.state.centers.shape, FAR_TERMS)
+            swift_pass(
+                sums,
+                phase,
+                self.state,
+                self.labels,
+                self.bounds,
+                self.lists,
+                0,
+                self.X,
+                self.ones,
+                0,
+                len(self.X),
+                self.problem.geometry,
+            )
+            self.phases.append(phase)
+            self.asked.append(int((self.state.brackets.open == ALL).sum()))
+            if phase == MOVE:
+                self.asleep.append(int(sums.changed[1]))
+            watch(phase, self)
+            phase = advance_swiftly(phase, self.state, sums, self.problem)
+        return self
+
+
+class TestBounds:
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_they_hold_for_every_row_in_every_pass(self, blobs, p):
+        def watch(phase, passes):
+            if phase != MOVE:
+                return
+            state, X = passes.state, passes.X
+            scaled = state.scaled_weights[None] * np.abs(X[:, None] - state.centers[None])
+            distances = (scaled**p).sum(axis=2) ** (1 / p)
+            own = distances[np.arange(len(X)), passes.labels]
+            np.testing.assert_array_equal(passes.labels, distances.argmin(axis=1))
+            distances[np.arange(len(X)), passes.labels] = np.inf
+            assert (passes.bounds[0] >= own * (1 - 1e-8)).all()
+            assert (passes.bounds[1] <= distances.min(axis=1) * (1 + 1e-8)).all()
+
+        Passes(blobs[:6_000].copy(), 6, p).run(watch)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    def test_they_let_rows_sleep(self, p):
+        X, _ = make_blobs(6_000, 6, 4, seed=0)
+        passes = Passes(X, 4, p).run()
+        assert passes.asleep[0] == 0
+        assert passes.asleep[-1] > 0.5 * len(X)
+
+
+class TestAnchors:
+    def test_most_looks_are_at_few_members(self, blobs):
+        phases = Passes(blobs, 6, 1.1).run().phases
+        assert phases.count(NEARBY) > phases.count(LOOK)
+        assert phases.count(FIRST) == phases.count(MOVE) - 1
+
+    def test_without_lists_the_rows_tell_the_same_bits(self, blobs):
+        kept, read = Passes(blobs, 6, 1.2).run(), Passes(blobs, 6, 1.2, keep_lists=False).run()
+        assert kept.phases == read.phases
+        np.testing.assert_array_equal(kept.state.centers, read.state.centers)
+        np.testing.assert_array_equal(kept.labels, read.labels)
+
+    def test_lists_that_are_too_short_are_not_used(self, blobs):
+        kept = Passes(blobs, 6, 1.2).run()
+        short = Passes(blobs, 6, 1.2)
+        short.lists = short.lists._replace(values=short.lists.values[:, :100].copy())
+        seen = []
+        short.run(lambda phase, passes: seen.append(bool(passes.lists.complete[0])))
+        assert not all(seen)
+        np.testing.assert_array_equal(kept.state.centers, short.state.centers)
+
+    @pytest.mark.parametrize("p", [1.05, 1.5, 1.95])
+    @pytest.mark.parametrize("way", [0.0, 0.1, -0.4])
+    def test_the_series_is_the_sum_over_far_members(self, p, way):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=128)
+        x = x[np.abs(x) > 0.25]
+        columns = np.zeros((1, 160))
+        columns[0, : len(x)] = x
+        weights = np.zeros(160)
+        weights[: len(x)] = rng.uniform(size=len(x))
+        window, scale = 0.2, 1.0
+        far = np.zeros((1, FAR_TERMS, 1))
+        geometry = make_geometry(p, np.float64)
+        one = np.ones((1, 1))
+        features = np.zeros(1, dtype=np.int64)
+        add_far(
+            far,
+            0,
+            features,
+            columns,
+            weights,
+            0 * one,
+            scale * one,
+            window * one,
+            160,
+            geometry.negative,
+        )
+        terms = np.zeros((9, 1))
+        missing = add_series(terms, far[0], 0, way * window, window, p)
+        t, w = x - way * window, weights[: len(x)]
+        tolerance = 1e-11 + missing
+        assert terms[PULL_DOWN, 0] == pytest.approx(
+            -(w * np.sign(t) * np.abs(t) ** (p - 1)).sum(), abs=tolerance
+        )
+        assert terms[SPREAD, 0] == pytest.approx((w * np.abs(t) ** p).sum(), abs=1e-8)
+        assert terms[CURVE_DOWN, 0] == pytest.approx(
+            (w * np.abs(t) ** (p - 2)).sum(), rel=1e-3 if way == -0.4 else 1e-7
+        )
+
+
+class TestPrimitives:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_inside_window(self, dtype):
+        @njit
+        def marks(values, anchor, scale, window):
+            found, out = inside_window(values, 1, anchor, scale, window), []
+            while found != 0:
+                out.append(np.int64(lowest_bit(found)))
+                found &= found - np.uint64(1)
+            return out
+
+        values = np.array([9, 0, 1, 2, 3, 4, -1, -2, np.inf, 5], dtype=dtype)
+        number = np.dtype(dtype).type
+        assert marks(values, number(1), number(2), number(4)) == [0, 1, 2, 3, 5]
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_reciprocal(self, dtype):
+        @njit
+        def inverse(numbers):
+            out = np.empty_like(numbers)
+            for i in range(len(numbers)):
+                out[i] = reciprocal(numbers[i])
+            return out
+
+        numbers = np.concatenate([np.geomspace(1e-12, 1e12, 999), -np.geomspace(1e-3, 9, 99)])
+        numbers = numbers.astype(dtype)
+        rtol = 4 * np.finfo(dtype).eps
+        np.testing.assert_allclose(inverse(numbers), 1 / numbers, rtol=rtol)
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("p", [1.05, 1.5, 1.9])
+    def test_negative_powers(self, dtype, p):
+        geometry = make_geometry(p, dtype)
+        numbers = np.concatenate([[0], np.geomspace(1e-12, 1e3, 300), [-0.3]]).astype(dtype)
+        factors = np.linspace(0, 2, len(numbers)).astype(dtype)
+        out = np.empty_like(numbers)
+        negative_powers(out, numbers, factors, geometry.negative, geometry.distances)
+        expected = factors[1:] * np.abs(numbers[1:].astype(float)) ** (p - 2)
+        assert out[0] == 0
+        np.testing.assert_allclose(
+            out[1:], expected, rtol=1e-10 if dtype == np.float64 else 2e-5
+        )
+
+
+def test_small_data_take_the_plain_loop(blobs):
+    assert not make_problem(blobs[:5_000], 1.1, 1.0, "mean", 9, 0.0).swift
+    assert make_problem(blobs, 1.1, 1.0, "mean", 9, 0.0).swift
+    # p = 2 has one look for an iteration as it is.
+    assert not make_problem(blobs, 2, 1.0, "mean", 9, 0.0).swift
+    assert module.MANY_ROWS == 5_000
+    assert empty_brackets(np.ones(2), 2).open.max() == ALL < NEAR
+
+
+def test_predict_agrees_with_the_labels(blobs):
+    for p in (1.1, 1.7, 3):
+        model = MinkowskiWeightedKMeans(6, p=p, n_init=2, random_state=0).fit(blobs)
+        np.testing.assert_array_equal(model.predict(blobs), model.labels_)
+        labels, nearest = np.empty(len(blobs), dtype=np.int32), np.empty(len(blobs))
+        scaled = model.feature_weights_
+        geometry = make_geometry(p, np.float64)
+        assign_chunk(
+            labels, nearest, blobs, 0, len(blobs), model.cluster_centers_, scaled, geometry
+        )
+        np.testing.assert_array_equal(labels, model.labels_)
+
+
+class TestEarlyStopping:
+    @pytest.mark.parametrize("p", [1.2, 2, 3])
+    def test_it_saves_iterations_and_keeps_a_good_start(self, p, capsys):
+        X, _ = make_blobs(900, 8, 8, seed=3)
+        model = MinkowskiWeightedKMeans(8, p=p, n_init=30, random_state=0, verbose=1)
+        whole = model.fit(X)
+        lines = capsys.readouterr().err.splitlines()
+        short = clone(model).set_params(early_stopping=True).fit(X)
+        given_up = capsys.readouterr().err.splitlines()
+        assert len(lines) == len(given_up) == 30
+        assert lines[:5] == given_up[:5]
+        abandoned = sum(line.endswith("abandoned") for line in given_up)
+        assert abandoned >= 8
+
+        def iterations(lines):
+            return sum(int(line.split(", ")[1].split()[0]) for line in lines)
+
+        assert iterations(given_up) < 0.9 * iterations(lines)
+        assert short.stop_reason_ != "abandoned"
+        assert short.inertia_ <= whole.init_objectives_[:5].min() * (1 + 1e-9)
+        assert len(short.init_objectives_) == 30
+
+    def test_large_data_too(self, blobs):
+        model = MinkowskiWeightedKMeans(6, p=1.3, n_init=9, random_state=1)
+        short = clone(model).set_params(early_stopping=True).fit(blobs)
+        whole = model.fit(blobs)
+        np.testing.assert_array_equal(short.init_objectives_[:5], whole.init_objectives_[:5])
+        assert (short.init_objectives_ != whole.init_objectives_).any()
+        assert short.inertia_ <= short.init_objectives_[:5].min()
+
+    def test_the_result_does_not_depend_on_the_number_of_threads(self):
+        X, _ = make_blobs(600, 6, 5, seed=4)
+        model = MinkowskiWeightedKMeans(
+            5, p=1.4, n_init=20, early_stopping=True, random_state=0
+        )
+        one, two = clone(model).fit(X), clone(model).set_params(n_jobs=2).fit(X)
+        np.testing.assert_array_equal(one.init_objectives_, two.init_objectives_)
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+
+    def test_cafe_hands_it_on(self):
+        X, _ = make_blobs(300, 5, 4)
+        cafe = CAFE(4, p=(1.5, 3.0), n_init=8, early_stopping=True, random_state=0).fit(X)
+        assert all(model.early_stopping for model in cafe.models_.values())
+
+    def test_steps_that_shrink_slowly_are_given_time(self):
+        falling = np.array([10.0, 9.0, 8.1, 7.3])
+        assert not _is_hopeless(falling, 3, 1.0)
+        assert _is_hopeless(falling, 3, -9.0 - 7.3)
+        assert not _is_hopeless(falling, 3, np.inf)
+        assert _is_hopeless(np.array([3.0, 2.0, 1.99]), 2, 1.9)
+        assert not _is_hopeless(np.array([3.0, 2.0]), 1, 1.9)
