@@ -87,6 +87,7 @@ def draw_figure(table, path):
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     colours = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#000000", "#999999"]
     names = {"n": "rows", "m": "features", "k": "clusters", "p": "exponent p"}
@@ -107,6 +108,14 @@ def draw_figure(table, path):
                 label=what,
             )
         axis.set(xlabel=names[curve], yscale="log", xscale="log")
+        shown = (1, 1.5, 2, 3, 4, 6, 10) if curve == "p" else sorted(set(part["value"]))
+        axis.set_xticks(shown, [f"{value:,g}" for value in shown])
+        axis.xaxis.minorticks_off()
+        if curve == "n":
+            axis.set_xticks(shown, [f"{value / 1000:,g}k" for value in shown])
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1,) if curve == "n" else (1, 2, 5)))
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3, which="both", lw=0.4)
     axes[0].set_ylabel("milliseconds per iteration")
     axes[0].legend(fontsize=7)
