@@ -1,5 +1,6 @@
 """The command line: what users type, what they read, and what their files look like."""
 
+import ctypes
 import json
 import os
 import signal
@@ -214,6 +215,23 @@ class TestErrors:
         monkeypatch.setattr(CAFE, "fit", interrupt)
         code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
         assert (code, err) == (130, "cafe fit: interrupted\n")
+
+    def test_interrupted_where_exceptions_are_ignored(self, iris, cafe, monkeypatch):
+        @ctypes.CFUNCTYPE(None)
+        def callback():
+            raise KeyboardInterrupt
+
+        def fit(*_):
+            callback()
+            for _ in range(1000):
+                time.sleep(0.01)
+            raise AssertionError("nobody heard it")
+
+        monkeypatch.setattr(CAFE, "fit", fit)
+        hook = sys.unraisablehook
+        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
+        assert (code, err) == (130, "cafe fit: interrupted\n")
+        assert sys.unraisablehook is hook
 
     def test_names_cannot_touch_the_terminal(self, cafe, tmp_path):
         frame = IRIS.drop(columns="target")

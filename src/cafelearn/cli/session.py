@@ -3,8 +3,10 @@
 import json
 import math
 import sys
+import threading
 import traceback
 import warnings
+from _thread import interrupt_main
 from contextlib import contextmanager
 
 import typer
@@ -84,10 +86,33 @@ class Session:
 
 
 @contextmanager
+def _interrupts_heard():
+    """Raise an interrupt again that came where Python can only ignore exceptions.
+
+    In a callback of the compiler, for instance. A moment later it may come in better time.
+    """
+    before = sys.unraisablehook
+
+    def hear(ignored):
+        if not issubclass(ignored.exc_type, KeyboardInterrupt):
+            before(ignored)
+            return
+        again = threading.Timer(0.02, interrupt_main)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hear
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
 def session(command, quiet=False, as_json=False, debug=False):
     """A Session around the body of a command; exceptions become lines and exit codes."""
     current = Session(command, quiet, as_json, debug)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _interrupts_heard():
         warnings.showwarning = current._warn
         try:
             yield current
