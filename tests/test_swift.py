@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import cafelearn.machine as module
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn.descent import descend, one_cluster, swift_pass
+from cafelearn.descent import Memory, chunk_pass, descend, one_cluster
 from cafelearn.kernels.anchors import empty_lists
 from cafelearn.kernels.assign import assign_chunk, make_geometry
 from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
@@ -171,13 +171,12 @@ class Passes:
         phase = first_phase(self.problem)
         while phase != STOP:
             sums = empty_sums(*self.state.centers.shape, FAR_TERMS)
-            swift_pass(
+            chunk_pass(
                 sums,
                 phase,
                 self.state,
                 self.labels,
-                self.bounds,
-                self.lists,
+                Memory(self.bounds, self.lists),
                 0,
                 self.X,
                 self.ones,

@@ -40,7 +40,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
     'all or nothing'
     """
     path = check_output(path, force)
-    temporary = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+    temporary = _beside(path)
     try:
         yield temporary
         # Somebody else may have written it in the meantime.
@@ -48,6 +48,11 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _beside(path):
+    """A new name in the same directory."""
+    return path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
 
 
 def check_output(path, force: bool = False) -> Path:
@@ -123,14 +128,14 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
     ['a.txt']
     """
     path = check_directory(path, suffix, force)
-    temporary = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+    temporary = _beside(path)
     temporary.mkdir()
     try:
         yield temporary
         check_directory(path, suffix, force)
         if path.exists():
             # One directory cannot take the place of another in one step.
-            old = path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+            old = _beside(path)
             path.rename(old)
             temporary.rename(path)
             shutil.rmtree(old)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.anchors import empty_lists, look_chunk, near_chunk
+from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk
 from cafelearn.kernels.assign import buffer, member_chunk, relabel_chunk
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import move_chunk
@@ -53,55 +53,46 @@ class FitResult(NamedTuple):
     n_found: int
 
 
-@njit(**EXACT)
-def plain_pass(
-    sums, phase, state, labels, bounds, lists, chunk, X, sample_weight, first, last, geometry
-):
-    """What one chunk of rows has to say to a phase that looks at everything.
+class Memory(NamedTuple):
+    """What the passes of large data remember of the rows."""
 
-    The bounds and lists are those of `swift_pass`, and not used.
+    bounds: np.ndarray
+    lists: Lists
+
+
+@njit(**EXACT)
+def chunk_pass(
+    sums, phase, state, labels, memory, chunk, X, sample_weight, first, last, geometry
+):
+    """What one chunk of rows has to say to this phase.
+
+    `memory` is None for plain passes, which look at everything. They are compiled without what
+    the others need, so that a first fit of small data does not wait for it.
     """
-    if phase == ASSIGN:
-        relabel_chunk(
-            sums,
-            labels,
-            X,
-            sample_weight,
-            first,
-            last,
-            state.centers,
-            state.scaled_weights,
-            state.brackets,
-            geometry,
-        )
-    else:
-        member_chunk(
-            sums,
-            labels,
-            X,
-            sample_weight,
-            first,
-            last,
-            state.centers,
-            state.brackets,
-            geometry,
-            phase == MEASURE,
-            phase == MEASURE,
-        )
-
-
-@njit(**EXACT)
-def swift_pass(
-    sums, phase, state, labels, bounds, lists, chunk, X, sample_weight, first, last, geometry
-):
-    """What one chunk of rows has to say to a phase that avoids work."""
-    if phase == MOVE:
+    if memory is None:
+        if phase == ASSIGN:
+            relabel_chunk(
+                sums,
+                labels,
+                X,
+                sample_weight,
+                first,
+                last,
+                state.centers,
+                state.scaled_weights,
+                state.brackets,
+                geometry,
+            )
+            return
+    elif phase == MOVE:
+        bounds = memory.bounds
         move_chunk(sums, labels, bounds, X, sample_weight, first, last, state, geometry)
+        return
     elif phase == NEARBY:
         near_chunk(
             sums,
             labels,
-            lists,
+            memory.lists,
             chunk,
             X,
             sample_weight,
@@ -111,11 +102,12 @@ def swift_pass(
             state.brackets,
             geometry,
         )
+        return
     elif phase in (FIRST, LOOK):
         look_chunk(
             sums,
             labels,
-            lists,
+            memory.lists,
             chunk,
             X,
             sample_weight,
@@ -126,24 +118,54 @@ def swift_pass(
             geometry,
             phase == FIRST,
         )
-    else:
-        member_chunk(
-            sums,
-            labels,
-            X,
-            sample_weight,
-            first,
-            last,
-            state.centers,
-            state.brackets,
-            geometry,
-            np.bool_(True),
-            np.bool_(True),
-        )
+        return
+    member_chunk(
+        sums,
+        labels,
+        X,
+        sample_weight,
+        first,
+        last,
+        state.centers,
+        state.brackets,
+        geometry,
+        phase == MEASURE,
+        phase == MEASURE,
+    )
 
 
 @njit(**EXACT)
-def _descend(phase, state, stack, members, labels, bounds, lists, X, sample_weight, problem):
+def add_chunk(
+    stack,
+    depth,
+    number,
+    origin,
+    phase,
+    state,
+    labels,
+    memory,
+    chunk,
+    X,
+    sample_weight,
+    first,
+    last,
+    geometry,
+):
+    """Put the sums of one chunk on the stack and merge them with what is there.
+
+    It is the chunk of this number in the tree, of which those from `origin` on are on the
+    stack, and of the number `chunk` in the memory. Returns the new depth of the stack.
+    """
+    part = stacked(stack, depth)
+    clear(part)
+    chunk_pass(
+        part, phase, state, labels, memory, chunk, X, sample_weight, first, last, geometry
+    )
+    return settle(stack, depth + 1, number + 1, origin)
+
+
+@njit(**EXACT)
+def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     """Run to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
     n_clusters, n_features = state.centers.shape
@@ -152,35 +174,28 @@ def _descend(phase, state, stack, members, labels, bounds, lists, X, sample_weig
     while phase != STOP:
         depth = 0
         for first in range(0, len(X), rows):
-            last = min(first + rows, len(X))
+            last, chunk = min(first + rows, len(X)), first // rows
             part = stacked(stack, depth)
             clear(part)
             if small and phase == CENTER:
                 gathered_chunk(
-                    part,
-                    members,
-                    first // rows,
-                    powers,
-                    state.centers,
-                    state.brackets,
-                    geometry,
+                    part, members, chunk, powers, state.centers, state.brackets, geometry
                 )
             else:
-                plain_pass(
+                chunk_pass(
                     part,
                     phase,
                     state,
                     labels,
-                    bounds,
-                    lists,
-                    first // rows,
+                    None,
+                    chunk,
                     X,
                     sample_weight,
                     first,
                     last,
                     geometry,
                 )
-            depth = settle(stack, depth + 1, first // rows + 1, 0)
+            depth = settle(stack, depth + 1, chunk + 1, 0)
         before = phase
         phase = advance(phase, state, total_of(stack, depth), problem)
         if small and before == ASSIGN and phase == CENTER:
@@ -188,13 +203,12 @@ def _descend(phase, state, stack, members, labels, bounds, lists, X, sample_weig
 
 
 @njit(**EXACT)
-def run_plain(
+def _run_chunks(
     stack,
     phase,
     state,
     labels,
-    bounds,
-    lists,
+    memory,
     X,
     sample_weight,
     first_chunk,
@@ -202,117 +216,52 @@ def run_plain(
     rows,
     geometry,
 ):
-    """The sums of a plain pass over some chunks that follow each other."""
+    """The sums of a pass over some chunks that follow each other."""
     depth = 0
     for chunk in range(first_chunk, last_chunk):
-        part = stacked(stack, depth)
-        clear(part)
         first = chunk * rows
-        last = min(first + rows, len(X))
-        plain_pass(
-            part,
-            phase,
-            state,
-            labels,
-            bounds,
-            lists,
-            chunk,
-            X,
-            sample_weight,
-            first,
-            last,
-            geometry,
-        )
-        depth = settle(stack, depth + 1, chunk + 1, first_chunk)
-    return total_of(stack, depth)
-
-
-@njit(**EXACT)
-def run_swift(
-    stack,
-    phase,
-    state,
-    labels,
-    bounds,
-    lists,
-    X,
-    sample_weight,
-    first_chunk,
-    last_chunk,
-    rows,
-    geometry,
-):
-    """The sums of a swift pass over some chunks that follow each other."""
-    depth = 0
-    for chunk in range(first_chunk, last_chunk):
-        part = stacked(stack, depth)
-        clear(part)
-        first = chunk * rows
-        last = min(first + rows, len(X))
-        swift_pass(
-            part,
-            phase,
-            state,
-            labels,
-            bounds,
-            lists,
-            chunk,
-            X,
-            sample_weight,
-            first,
-            last,
-            geometry,
-        )
-        depth = settle(stack, depth + 1, chunk + 1, first_chunk)
-    return total_of(stack, depth)
-
-
-@njit(**EXACT)
-def _descend_swiftly(phase, state, stack, labels, bounds, lists, X, sample_weight, problem):
-    """Run swift passes to the end on this thread, without the interpreter."""
-    n_chunks = -(-len(X) // problem.chunk)
-    while phase != STOP:
-        sums = run_swift(
+        depth = add_chunk(
             stack,
+            depth,
+            chunk,
+            first_chunk,
             phase,
             state,
             labels,
-            bounds,
-            lists,
+            memory,
+            chunk,
             X,
             sample_weight,
-            0,
-            n_chunks,
-            problem.chunk,
-            problem.geometry,
+            first,
+            min(first + rows, len(X)),
+            geometry,
+        )
+    return total_of(stack, depth)
+
+
+@njit(**EXACT)
+def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem):
+    """Run swift passes to the end on this thread, without the interpreter."""
+    rows, geometry = problem.chunk, problem.geometry
+    n_chunks = -(-len(X) // rows)
+    while phase != STOP:
+        sums = _run_chunks(
+            stack, phase, state, labels, memory, X, sample_weight, 0, n_chunks, rows, geometry
         )
         phase = advance_swiftly(phase, state, sums, problem)
 
 
-def _descend_by_passes(
-    state, stack, labels, bounds, lists, X, sample_weight, problem, n_threads
-):
+def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, n_threads):
     """The same pass by pass, the chunks spread over threads and merged in their order."""
     rows, shape = problem.chunk, state.centers.shape
     n_chunks = -(-len(X) // rows)
-    run_chunks = run_swift if problem.swift else run_plain
     decide = advance_swiftly if problem.swift else advance
 
     def run(part, phase, first, at_once):
         last = min(first + at_once, n_chunks)
-        return run_chunks(
-            part,
-            phase,
-            state,
-            labels,
-            bounds,
-            lists,
-            X,
-            sample_weight,
-            first,
-            last,
-            rows,
-            problem.geometry,
+        geometry = problem.geometry
+        return _run_chunks(
+            part, phase, state, labels, memory, X, sample_weight, first, last, rows, geometry
         )
 
     phase = first_phase(problem)
@@ -357,20 +306,21 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
     state = start(np.ascontiguousarray(centers, dtype=X.dtype), feature_scale, problem)
     labels = np.full(len(X), -1, dtype=np.int32)
     shape = state.centers.shape
-    bounds = np.zeros((2, len(X) if problem.swift else 0), dtype=np.float32)
-    lists = empty_lists(X, sample_weight, shape[0], problem.chunk, problem.anchored)
+    memory = None
+    if problem.swift:
+        bounds = np.zeros((2, len(X)), dtype=np.float32)
+        needed = problem.anchored
+        lists = empty_lists(X, sample_weight, shape[0], problem.chunk, needed)
+        memory = Memory(bounds, lists)
     stack = empty_stack(-(-len(X) // problem.chunk), *shape, n_far(problem))
     phase = first_phase(problem)
     if n_threads > 1 and len(X) > problem.chunk:
-        _descend_by_passes(
-            state, stack, labels, bounds, lists, X, sample_weight, problem, n_threads
-        )
+        _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, n_threads)
     elif problem.swift:
-        # Compiled apart: small data need not wait for what large data need.
-        _descend_swiftly(phase, state, stack, labels, bounds, lists, X, sample_weight, problem)
+        _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem)
     else:
         members = empty_members(X, shape[0], problem.chunk)
-        _descend(phase, state, stack, members, labels, bounds, lists, X, sample_weight, problem)
+        _descend(phase, state, stack, members, labels, X, sample_weight, problem)
     return make_result(state, labels, problem, len(np.unique(labels)))
 
 

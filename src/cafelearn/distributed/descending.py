@@ -10,9 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from cafelearn.descent import make_result, plain_pass, swift_pass
+from cafelearn.descent import Memory, add_chunk, make_result
 from cafelearn.distributed.cache import CACHE
 from cafelearn.distributed.merging import (
     NodeSums,
@@ -26,9 +25,8 @@ from cafelearn.kernels.anchors import Lists, empty_lists, trimmed
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.centers import Brackets
-from cafelearn.kernels.power import EXACT
-from cafelearn.kernels.sums import FAR_TERMS, clear
-from cafelearn.kernels.tree import empty_stack, settle, stacked
+from cafelearn.kernels.sums import FAR_TERMS
+from cafelearn.kernels.tree import empty_stack, stacked
 from cafelearn.machine import (
     ASSIGN,
     FIRST,
@@ -86,9 +84,8 @@ def run_pass(rows, order):
     """The sums of one block for every descent."""
     X, first, requests = rows.X, rows.first_chunk, order.requests
     for descent in order.ended:
-        CACHE.drop(_kept(rows, "labels", descent))
-        CACHE.drop(_kept(rows, "bounds", descent))
-        CACHE.drop(_kept(rows, "lists", descent))
+        for kind in ("labels", "bounds", "lists"):
+            CACHE.drop(_kept(rows, kind, descent))
     chunk = chunk_rows(X.shape[1])
     last = first + -(-len(X) // chunk)
     n_clusters, n_features = requests[0].centers.shape
@@ -134,12 +131,16 @@ class _Work:
         self.geometry = make_geometry(request.p, rows.X.dtype)
         self.state = _state(request)
         self.stack = empty_stack(n_chunks, *request.centers.shape, n_far)
-        self.bounds = self._bounds()
-        self.lists = self._lists()
-        # Complete lists are all that a look nearby needs.
-        listed = request.phase == NEARBY and len(self.lists.complete) > 0
-        listed = listed and self.lists.complete.all()
-        self.labels = np.empty(0, dtype=np.int32) if listed else self._labels()
+        swift = request.phase in (MOVE, FIRST, LOOK, NEARBY)
+        self.memory = Memory(self._bounds(), self._lists()) if swift else None
+        self.labels = np.empty(0, dtype=np.int32) if self._is_listed() else self._labels()
+
+    def _is_listed(self):
+        """Whether the lists are all that a look needs."""
+        if self.request.phase != NEARBY:
+            return False
+        complete = self.memory.lists.complete
+        return len(complete) > 0 and bool(complete.all())
 
     def _labels(self):
         """The labels of the last assignment, remembered or made again."""
@@ -187,22 +188,21 @@ class _Work:
         return empty_lists(X, self.rows.sample_weight, n_clusters, chunk, needed)
 
     def add_chunk(self, begin, end, number):
-        swift = self.request.phase in (MOVE, FIRST, LOOK, NEARBY)
-        add = _add_swift if swift else _add_plain
-        self.depth = add(
+        rows = self.rows
+        self.depth = add_chunk(
             self.stack,
             self.depth,
+            number,
+            rows.first_chunk,
             self.request.phase,
             self.state,
             self.labels,
-            self.bounds,
-            self.lists,
-            self.rows.X,
-            self.rows.sample_weight,
+            self.memory,
+            number - rows.first_chunk,
+            rows.X,
+            rows.sample_weight,
             begin,
             end,
-            number,
-            self.rows.first_chunk,
             self.geometry,
         )
 
@@ -210,89 +210,16 @@ class _Work:
         request = self.request
         if request.phase in (ASSIGN, MOVE):
             self._remember(self.labels, request.n_assigned + 1)
+        if request.phase == MOVE:
             key = _kept(self.rows, "bounds", request.descent)
-            CACHE.put(key, request.n_assigned + 1, (self.bounds,))
+            CACHE.put(key, request.n_assigned + 1, (self.memory.bounds,))
         elif _sums_far(request):
             key = _kept(self.rows, "lists", request.descent)
-            CACHE.put(key, request.n_looked + 1, tuple(trimmed(self.lists)))
+            CACHE.put(key, request.n_looked + 1, tuple(trimmed(self.memory.lists)))
 
     def _remember(self, labels, version):
         small = np.min_scalar_type(len(self.request.centers) - 1)
         CACHE.put(self.key, version, (labels.astype(small),))
-
-
-@njit(**EXACT)
-def _add_plain(
-    stack,
-    depth,
-    phase,
-    state,
-    labels,
-    bounds,
-    lists,
-    X,
-    sample_weight,
-    begin,
-    end,
-    number,
-    first,
-    geometry,
-):
-    """The sums of one chunk, put on the stack and merged with what is there."""
-    part = stacked(stack, depth)
-    clear(part)
-    plain_pass(
-        part,
-        phase,
-        state,
-        labels,
-        bounds,
-        lists,
-        number - first,
-        X,
-        sample_weight,
-        begin,
-        end,
-        geometry,
-    )
-    return settle(stack, depth + 1, number + 1, first)
-
-
-@njit(**EXACT)
-def _add_swift(
-    stack,
-    depth,
-    phase,
-    state,
-    labels,
-    bounds,
-    lists,
-    X,
-    sample_weight,
-    begin,
-    end,
-    number,
-    first,
-    geometry,
-):
-    """The sums of one chunk, put on the stack and merged with what is there."""
-    part = stacked(stack, depth)
-    clear(part)
-    swift_pass(
-        part,
-        phase,
-        state,
-        labels,
-        bounds,
-        lists,
-        number - first,
-        X,
-        sample_weight,
-        begin,
-        end,
-        geometry,
-    )
-    return settle(stack, depth + 1, number + 1, first)
 
 
 def _state(request):

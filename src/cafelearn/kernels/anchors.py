@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose, weigh_rows
 from cafelearn.kernels.centers import ALL, NEAR
 from cafelearn.kernels.power import EXACT, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
@@ -140,10 +140,7 @@ def look_chunk(
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
             rows = rows_by_cluster[at : at + size]
-            for b in range(padded(size)):
-                row_weights[b] = sample_weight[rows[b]] if b < size else 0
-            for b in range(size):
-                sums.mass[l] += sample_weight[rows[b]]
+            weigh_rows(row_weights, sums, l, rows, sample_weight)
             transpose(columns, X, rows, size, both)
             if ranges:
                 add_extrema(sums.low, sums.high, l, both, columns, padded(size))
@@ -243,9 +240,7 @@ def near_chunk(
             for at in range(first, last, BLOCK):
                 size = min(BLOCK, last - at)
                 rows = rows_by_cluster[at : at + size]
-                for b in range(size):
-                    row_weights[b] = sample_weight[rows[b]]
-                    sums.mass[l] += sample_weight[rows[b]]
+                weigh_rows(row_weights, sums, l, rows, sample_weight)
                 transpose(columns, X, rows, size, features)
                 _collect(
                     near,

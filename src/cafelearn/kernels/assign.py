@@ -437,6 +437,17 @@ def sort_members(labels, sample_weight, start, stop, n_clusters):
 
 
 @njit(**EXACT)
+def weigh_rows(row_weights, sums, l, rows, sample_weight):
+    """Weights of a block of rows of cluster l, 0 for the padding; they add to its mass."""
+    size = len(rows)
+    for b in range(padded(size)):
+        row_weights[b] = 0
+    for b in range(size):
+        row_weights[b] = sample_weight[rows[b]]
+        sums.mass[l] += sample_weight[rows[b]]
+
+
+@njit(**EXACT)
 def _add_rows(
     sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
 ):
@@ -453,11 +464,7 @@ def _add_rows(
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             size = min(BLOCK, begin[l + 2] - first)
             rows = rows_by_cluster[first : first + size]
-            for b in range(padded(size)):
-                row_weights[b] = 0
-            for b in range(size):
-                row_weights[b] = sample_weight[rows[b]]
-                sums.mass[l] += sample_weight[rows[b]]
+            weigh_rows(row_weights, sums, l, rows, sample_weight)
             transpose(columns, X, rows, size, features)
             if ranges:
                 add_extrema(sums.low, sums.high, l, features, columns, padded(size))
