@@ -30,6 +30,7 @@ from cafelearn.machine import (
     REASON,
     STOP,
     STOP_REASONS,
+    SURVEY,
     advance,
     first_phase,
     make_problem,
@@ -85,8 +86,18 @@ def chunk_pass(
             )
             return
     elif phase == MOVE:
-        bounds = memory.bounds
-        move_chunk(sums, labels, bounds, X, sample_weight, first, last, state, geometry)
+        move_chunk(
+            sums,
+            labels,
+            memory.bounds,
+            X,
+            sample_weight,
+            first,
+            last,
+            state,
+            geometry,
+            state.counters[SURVEY] > 0,
+        )
         return
     elif phase == NEARBY:
         near_chunk(

@@ -44,11 +44,14 @@ STOP_REASONS = {
 
 # Places in State.counters.
 ITERATION, RESEEDED, REASON, CHANGED = range(4)
+SURVEY = 4  # the next MOVE shall sum the moments of all rows, not the pulls of those that move
 # What an assignment means.
 GO, RESEED, END = range(3)
 
 # More rows than this are worth the trouble of avoiding work.
 MANY_ROWS = 5_000
+# Data whose range is farther from 1 than this is not looked at in single precision.
+WIDEST_RANGE = 2.0**40
 
 
 class Problem(NamedTuple):
@@ -88,6 +91,7 @@ def make_problem(X, p, scale, offset, max_iter, tol):
     moving = isinstance(offset, str)
     geometry = make_geometry(p, X.dtype)
     swift = len(X) > MANY_ROWS and geometry.p != 2 and not geometry.rooted
+    swift = swift and 1 / WIDEST_RANGE <= scale <= WIDEST_RANGE
     return Problem(
         geometry,
         float(scale),
@@ -140,7 +144,7 @@ def start(centers, feature_scale, problem):
         np.full((n_clusters, 4), np.nan),
         np.zeros(problem.max_iter + 1, dtype=np.uint64),
         np.full(problem.max_iter, np.nan),
-        np.zeros(4, dtype=np.int64),
+        np.array([0, 0, 0, 0, 1]),
     )
 
 

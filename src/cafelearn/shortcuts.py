@@ -34,6 +34,7 @@ from cafelearn.machine import (
     REASON,
     RESEED,
     STOP,
+    SURVEY,
     judge,
     measure,
     open_clusters,
@@ -79,6 +80,8 @@ def advance_swiftly(phase, state, sums, problem):
 def _after_moves(state, sums, problem):
     n_clusters, n_features = state.centers.shape
     brackets, counters = state.brackets, state.counters
+    surveyed = counters[SURVEY] > 0
+    counters[SURVEY] = 1  # if the pass is repeated, the pulls of this one are lost
     if sums.changed[1] > 0 and (sums.mass == 0).any():
         # The farthest row is wanted, so every distance must be looked at.
         counters[CHANGED] += sums.changed[0]
@@ -90,6 +93,7 @@ def _after_moves(state, sums, problem):
         return MOVE
     if verdict == END:
         return STOP if (sums.fingerprint == state.fingerprint).all() else MEASURE
+    counters[SURVEY] = 0
     open_clusters(state, sums)
     for l in range(n_clusters):
         for v in range(n_features):
@@ -101,7 +105,7 @@ def _after_moves(state, sums, problem):
                     v,
                     sums.terms[l],
                     sums.mass[l],
-                    counters[ITERATION] == 0,
+                    surveyed,
                     problem.geometry.p,
                     problem.anchored,
                 )
@@ -113,13 +117,12 @@ def _digest(state, sums, problem, l, v):
     """What a look tells about one centre."""
     brackets, geometry, mass = state.brackets, problem.geometry, sums.mass[l]
     centers, terms = state.centers, sums.terms[l]
-    if brackets.open[l, v] == NEAR:
-        refine_near(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
-        return
-    if brackets.window[l, v] > 0:
+    if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
         brackets.open[l, v] = NEAR
         for term in range(brackets.far.shape[1]):
             brackets.far[l, term, v] = sums.far[l, term, v]
+    if brackets.open[l, v] == NEAR:
+        refine_near(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
         return
     before = centers[l, v]
     refine(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
@@ -150,6 +153,8 @@ def _next_phase(state, problem):
     weigh(state, problem)
     if state.counters[REASON] == ABANDONED:
         return STOP
+    # The first weights make so many rows move that their pulls tell little.
+    state.counters[SURVEY] = problem.anchored and state.counters[ITERATION] == 1
     measure_drift(state, p)
     for l in range(len(state.mass)):
         mass = np.log(state.mass[l]) if state.mass[l] > 0 else np.inf

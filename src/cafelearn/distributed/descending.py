@@ -70,6 +70,7 @@ class Request(NamedTuple):
     scale: np.ndarray
     anchor: np.ndarray
     window: np.ndarray
+    counters: np.ndarray
     n_looked: int  # how often all members have been looked at
 
 
@@ -246,7 +247,7 @@ def _state(request):
         request.drift.copy(),
         np.empty(0, dtype=np.uint64),
         np.empty(0),
-        np.empty(0, dtype=np.int64),
+        _writable(request.counters),
     )
 
 
@@ -279,6 +280,7 @@ class Descent:
             state.brackets.scale,
             state.brackets.anchor,
             state.brackets.window,
+            state.counters,
             self.n_looked,
         )
 

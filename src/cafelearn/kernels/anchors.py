@@ -33,7 +33,7 @@ from cafelearn.kernels.sums import (
 from cafelearn.kernels.vectors import LANES, inside_window, lowest_bit
 
 # The collected values of one chunk take no more room than this part of the chunk.
-ROOM = 1 / 20
+ROOM = 1 / 16
 
 
 class Lists(NamedTuple):
@@ -72,7 +72,6 @@ def trimmed(lists):
 @njit(**EXACT)
 def _collect(near, near_weights, counts, l, features, columns, row_weights, size, brackets):
     """Append the values of a block that are inside the windows."""
-    weighted = near_weights.shape[1] > 0
     for v in features:
         anchor = brackets.anchor[l, v]
         scale = columns.dtype.type(brackets.scale[l, v])
@@ -84,9 +83,7 @@ def _collect(near, near_weights, counts, l, features, columns, row_weights, size
                 b = first + np.int64(lowest_bit(inside))
                 inside &= inside - np.uint64(1)
                 if b < size:
-                    near[v, count] = values[b]
-                    if weighted:
-                        near_weights[v, count] = row_weights[b]
+                    near[v, count], near_weights[v, count] = values[b], row_weights[b]
                     count += 1
         counts[v] = count
 
@@ -108,8 +105,9 @@ def look_chunk(
 ):
     """A look at all members, for the centres that ask for it.
 
-    Those with a window get the coefficients of the series in sums.far, and the values inside
-    are collected; the others get the usual terms. With `ranges`, the members' extrema too.
+    Those with a window get the coefficients of the series in sums.far, and the usual terms of
+    the values inside, which are collected; the others get the terms of all members. With
+    `ranges`, the members' extrema too.
     OUT sums.mass, terms, far, low, high; lists of this chunk
     """
     n_clusters, n_features = centers.shape
@@ -132,10 +130,9 @@ def look_chunk(
             lists.end[chunk, l] = used
         if len(both) == 0:
             continue
-        collecting = keeping and len(anchored) > 0 and lists.complete[chunk]
-        near = np.empty((n_features if collecting else 0, last - first), dtype=X.dtype)
-        weighted = collecting and lists.weights.shape[1] > 0
-        near_weights = np.empty((n_features, last - first if weighted else 0), dtype=X.dtype)
+        collecting = len(anchored) > 0
+        room = (n_features, last - first) if collecting else (0, 0)
+        near, near_weights = np.empty(room, dtype=X.dtype), np.empty(room, dtype=X.dtype)
         counts = np.zeros(n_features, dtype=np.int64)
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
@@ -185,6 +182,11 @@ def look_chunk(
         if keeping:
             lists.mass[chunk, l] = sums.mass[l]
         if collecting:
+            values, weights = _from_rows(near, near_weights, anchored, counts)
+            _add_near(
+                sums.terms[l], l, anchored, counts, values, weights, centers, brackets, geometry
+            )
+        if keeping and collecting and lists.complete[chunk]:
             used = _keep(lists, chunk, l, used, near, near_weights, counts)
 
 

@@ -49,6 +49,8 @@ class Geometry(NamedTuple):
 
     p: float
     distances: PowerPlan  # raises to p
+    coarse: PowerPlan  # the same in single precision
+    coarse_root: PowerPlan  # raises to 1/p in single precision
     positive: PowerPlan  # raises to p - 2, for p > 2
     negative: NegativePlan  # raises to p - 2, for p < 2
     rooted: bool  # distances are kept as their p-th root: p-th powers would overflow
@@ -65,6 +67,8 @@ def _make_geometry(p, dtype):
     return Geometry(
         p,
         power_plan(p, dtype),
+        power_plan(p, np.float32),
+        power_plan(1 / p, np.float32),
         power_plan(max(p - 2, 0.0), dtype),
         negative_plan(p - 2 if p < 2 else -0.5, dtype),
         bool(p > LARGEST_DIRECT[dtype]),
@@ -96,7 +100,8 @@ def transpose(columns, X, rows, size, features):
 
 
 @njit(**EXACT)
-def _add_features(out, l, columns, features, centers, weights, size, plan):
+def add_features(out, l, columns, features, centers, weights, size, plan):
+    """out[l, b] += |weights (x - centers)|^p of these features, by the plan of p."""
     if plan.branch == SQUARE:
         add_squares(out, l, columns, features, centers, weights, size)
     elif plan.branch == CUBE:
@@ -111,7 +116,7 @@ def distances_to(out, l, columns, peaks, features, centers, weights, size, geome
     for b in range(size):
         out[l, b] = 0
     if not geometry.rooted:
-        _add_features(out, l, columns, features, centers, weights, size, geometry.distances)
+        add_features(out, l, columns, features, centers, weights, size, geometry.distances)
         return
     find_peaks(peaks, l, columns, centers, weights, size)
     for b in range(size):
@@ -180,7 +185,7 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
             distances[l, b] = 0
         step = STEP if guess >= 0 else n_features
         for first in range(0, n_features, step):
-            _add_features(
+            add_features(
                 distances,
                 l,
                 columns,

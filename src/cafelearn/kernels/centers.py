@@ -140,7 +140,7 @@ def predict(brackets, centers, l, v, terms, mass, mean, p, anchored):
     """Move a centre to where its new members will pull it, as far as that can be told.
 
     From the gradient that the rows which came and went leave at the old centre; or, with
-    `mean`, from the moments of all rows about the old centre.
+    `mean`, from the moments of all members about the old centre.
     """
     values = brackets.values
     z, scale = np.float64(centers[l, v]), brackets.scale[l, v]

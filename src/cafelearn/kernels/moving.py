@@ -6,13 +6,11 @@ file avoids looking at them. Three facts are used, none of which changes a label
 * Bounds. With d = ||w (x - z)||_p the triangle inequality tells how far the distances of a
   row can have changed since they were last looked at, for moved centres and for changed
   weights. A row whose own centre must still be the nearest is left alone.
-* Tangents. t^p is convex, so for any base it is at least its tangent there. The sum of the
-  tangents needs no powers and puts most centres out of question; only the rest are measured.
+* Screening. Rows that may have moved are looked at in single precision (kernels.screening);
+  few are left for which that does not tell the nearest centre.
 * Pulls. The members of a cluster hold its centre in balance, so that the rows which join and
   leave tell in which direction it will go, and roughly how far.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -27,9 +25,16 @@ from cafelearn.kernels.assign import (
     take_nearer,
     transpose,
 )
-from cafelearn.kernels.power import CUBE, EXACT, FOURTH, LINEAR, SQUARE, SUMS, add_powers
+from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.pulls import add_members, add_moments
-from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
+from cafelearn.kernels.screening import (
+    Found,
+    bounds_of,
+    look_from,
+    make_screen,
+    screen_rows,
+    settle_pending,
+)
 
 # Rows of the bounds of each row of the data.
 UPPER = 0  # on the distance to the own centre
@@ -42,390 +47,209 @@ GROWTH, SHIFT, SHRINKAGE, SLIDE = range(4)
 BOUND_SLACK, BOUND_SLACK_SINGLE = 1e-9, 2e-5
 # They are kept as float32, and widened by more than that rounds.
 WIDER, NARROWER = 1 + 3e-7, 1 - 3e-7
-# Sums of tangents are trusted up to this relative error, which exceeds that of the powers.
-SLACK, SLACK_SINGLE = 1e-9, 1e-4
-# If they leave more of the rows of a block open than this, the whole block is measured.
-MANY = 0.3
-
-
-class Scratch(NamedTuple):
-    """Room for the work on one block of rows."""
-
-    distances: np.ndarray  # (k, block)
-    columns: np.ndarray  # (m, block)
-    peaks: np.ndarray  # (k, block)
-    nearest: np.ndarray  # (block,)
-    second: np.ndarray
-    labels: np.ndarray
-    doubt: np.ndarray
-    slopes: np.ndarray  # (k, m) of the tangents
-    offsets: np.ndarray  # (k,)
-    bases: np.ndarray  # (m, block) where they touch
-    powers: np.ndarray
 
 
 @njit(**EXACT)
-def _make_scratch(X, n_clusters):
-    n_features = X.shape[1]
-    return Scratch(
-        buffer(n_clusters, X),
-        buffer(n_features, X),
-        buffer(n_clusters, X),
-        buffer(np.int64(1), X)[0],
-        buffer(np.int64(1), X)[0],
-        np.empty(BLOCK, dtype=np.int32),
-        np.empty(BLOCK, dtype=np.int32),
-        np.empty((n_clusters, n_features), dtype=X.dtype),
-        np.empty(n_clusters, dtype=X.dtype),
-        buffer(n_features, X),
-        buffer(n_features, X),
-    )
-
-
-@njit(**EXACT)
-def _is_cheap(plan):
-    """Whether powers cost no more than tangents."""
-    branch = plan.branch
-    return (branch == SQUARE) | (branch == CUBE) | (branch == FOURTH) | (branch == LINEAR)
-
-
-@njit(**EXACT)
-def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geometry):
+def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geometry, survey):
     """Assign the rows of a chunk, and sum the pulls of those that move.
 
     IN  labels of the whole data and bounds (2, n or 0), float32, updated in place; state.drift
         (k, 4) and state.typical (k, m), the distance of a member from its centre
+        `survey` asks for the moments of all rows instead of the pulls of those that move
     OUT sums.mass, fingerprint, changed, farthest (of the rows that were looked at); in terms
-        the pulls of the rows that join a cluster minus those of the rows that leave it, or,
-        for rows that had no cluster, their moments
+        the pulls of the rows that join a cluster minus those of the rows that leave it, or
+        the moments of the members
     """
-    n_clusters = len(state.centers)
-    bounded = bounds.shape[1] > 0
-    rows, begin = sort_by_label(labels[start:stop], start, n_clusters)
-    found = labels[start:stop].copy()
-    # Distance to the nearest centre, and a lower bound of those to all others.
-    nearest = np.empty(stop - start, dtype=X.dtype)
-    second = np.empty(stop - start, dtype=X.dtype)
-    seen = np.zeros(stop - start, dtype=np.bool_)
-    pending_row = np.empty((stop - start) * n_clusters, dtype=np.int32)
-    pending_cluster = np.empty((stop - start) * n_clusters, dtype=np.int32)
-    n_pending = 0
-    scratch = _make_scratch(X, n_clusters)
-    cheap = _is_cheap(geometry.distances)
-    for group in range(n_clusters + 1):
-        old, first = group - 1, begin[group]
-        if bounded and old >= 0:
-            first = _sure_first(rows, first, begin[group + 1], bounds, state.drift[old])
-        if first == begin[group + 1]:
+    n_clusters, size = len(state.centers), stop - start
+    doubtful = _doubtful(labels[start:stop], bounds[:, start:stop], state.drift)
+    unlabelled = labels[start] < 0
+    rows, begin = sort_by_label(doubtful, start, n_clusters)
+    found = Found(
+        labels[start:stop].copy(),
+        np.empty(size, dtype=np.float32),
+        np.empty(size, dtype=np.float32),
+        np.empty(size, dtype=np.float32),
+        np.zeros(size, dtype=np.bool_),
+    )
+    pending, n_pending = np.empty((2, size * n_clusters), dtype=np.int32), 0
+    screen = make_screen(X, n_clusters)
+    for group in range(0 if unlabelled else 1, n_clusters + 1):
+        old, first, last = group - 1, begin[group], begin[group + 1]
+        if first == last:
             continue
-        if old >= 0 and not cheap:
-            _tangents(scratch, old, state, geometry)
-        while first < begin[group + 1]:
-            size = min(BLOCK, begin[group + 1] - first)
-            n_pending = _assign_rows(
-                found,
-                nearest,
-                second,
-                pending_row,
-                pending_cluster,
-                n_pending,
-                rows[first : first + size],
-                start,
-                old,
-                X,
-                state,
-                scratch,
-                geometry,
+        error = look_from(screen, old, state, geometry)
+        for at in range(first, last, BLOCK):
+            block = rows[at : min(at + BLOCK, last)]
+            n_pending = screen_rows(
+                found, pending, n_pending, block, start, old, X, screen, geometry
             )
-            for i in rows[first : first + size]:
-                seen[i - start] = True
-            first += size
-    _settle_pending(
-        found,
-        nearest,
-        second,
-        pending_row[:n_pending],
-        pending_cluster[:n_pending],
-        start,
-        X,
-        state,
-        scratch,
-        geometry,
-    )
-    _report(
-        sums, labels, bounds, found, nearest, second, seen, X, sample_weight, start, geometry
-    )
-    _add_movers(sums, labels, found, X, sample_weight, start, state, geometry)
-    labels[start:stop] = found
+            for i in block:
+                found.error[i - start] = error
+    settle_pending(found, pending[:, :n_pending], start, X, state.centers, screen, geometry)
+    roots = bounds_of(found, X.shape[1], geometry)
+    _settle_close(found, roots, X, start, state, geometry)
+    least = _report(sums, labels, bounds, found, roots, sample_weight, start)
+    _find_farthest(sums, found, roots, least, X, sample_weight, start, state, geometry)
+    if survey:
+        _add_moments_of_all(sums, found.labels, X, sample_weight, start, state, geometry)
+    else:
+        _add_movers(sums, labels, found.labels, X, sample_weight, start, state, geometry)
+    labels[start:stop] = found.labels
 
 
 @njit(**EXACT)
-def _sure_first(rows, begin, end, bounds, drift):
-    """Move the bounds of rows of one label, and put those first that must have kept it.
+def _doubtful(labels, bounds, drift):
+    """The labels of the rows that may have moved, and -1 for those that must have stayed.
 
-    Returns where the others begin.
+    The bounds are moved.
     """
-    others = np.empty(end - begin, dtype=np.int64)
-    doubtful, n_others = begin, 0
-    for position in range(begin, end):
-        i = rows[position]
-        upper = drift[GROWTH] * (bounds[UPPER, i] + drift[SHIFT])
-        lower = drift[SHRINKAGE] * (bounds[LOWER, i] - drift[SLIDE])
-        bounds[UPPER, i], bounds[LOWER, i] = upper * WIDER, lower * NARROWER
-        if upper < lower:
-            rows[doubtful] = i
-            doubtful += 1
-        else:
-            others[n_others] = i
-            n_others += 1
-    for position in range(n_others):
-        rows[doubtful + position] = others[position]
-    return doubtful
+    if bounds.shape[1] == 0 or labels[0] < 0:
+        return labels
+    out = labels.copy()
+    for j in range(len(labels)):
+        l = labels[j]
+        upper = drift[l, GROWTH] * (bounds[UPPER, j] + drift[l, SHIFT])
+        lower = drift[l, SHRINKAGE] * (bounds[LOWER, j] - drift[l, SLIDE])
+        bounds[UPPER, j], bounds[LOWER, j] = upper * WIDER, lower * NARROWER
+        out[j] = -1 if upper < lower else l
+    return out
 
 
 @njit(**EXACT)
-def _tangents(scratch, old, state, geometry):
-    """Lines below the powers of the distances from members of `old` to every centre.
-
-    slope |x - z| - offset, summed over the features, is at most the distance. The lines touch
-    where a member of the cluster usually is.
-    """
-    centers, weights, p = state.centers, state.scaled_weights, geometry.p
-    bases, powers = scratch.bases, scratch.powers
-    n_clusters, n_features = centers.shape
-    number = centers.dtype.type
-    origin = np.zeros((1, n_features), dtype=centers.dtype)
-    unit = np.ones((1, n_features), dtype=centers.dtype)
-    features = np.arange(n_features)
-    for first in range(0, n_clusters, BLOCK):
-        size = min(BLOCK, n_clusters - first)
-        for v in range(n_features):
-            usual = number(state.typical[old, v]) ** 2
-            for b in range(padded(size)):
-                l = min(first + b, n_clusters - 1)
-                gap = centers[old, v] - centers[l, v]
-                bases[v, b] = weights[l, v] * np.sqrt(gap * gap + usual)
-                powers[v, b] = 0
-        add_powers(
-            powers,
-            -n_features,
-            bases,
-            features,
-            origin,
-            unit,
-            0,
-            padded(size),
-            geometry.distances,
-        )
-        for b in range(size):
-            l, total = first + b, number(0)
-            for v in range(n_features):
-                power = powers[v, b]
-                scratch.slopes[l, v] = (
-                    number(p) * power / bases[v, b] * weights[l, v] if power > 0 else number(0)
-                )
-                total += number(p - 1) * power
-            scratch.offsets[l] = total
-
-
-@njit(**EXACT)
-def _add_lines(out, columns, centers, slopes, l, size):
-    """out[l, b] = the sum of slope |x - z| over the features."""
-    prefer_wide_vectors()
-    count = centers.shape[1]
-    for b in range(size):
-        out[l, b] = 0
-    for v in range(0, count - 3, 4):
-        z0, z1, z2, z3 = centers[l, v], centers[l, v + 1], centers[l, v + 2], centers[l, v + 3]
-        s0, s1, s2, s3 = slopes[l, v], slopes[l, v + 1], slopes[l, v + 2], slopes[l, v + 3]
-        for b in range(size):
-            t0 = abs(columns[v, b] - z0) * s0
-            t1 = abs(columns[v + 1, b] - z1) * s1
-            t2 = abs(columns[v + 2, b] - z2) * s2
-            t3 = abs(columns[v + 3, b] - z3) * s3
-            out[l, b] += (t0 + t1) + (t2 + t3)
-    for v in range(count - count % 4, count):
-        center, slope = centers[l, v], slopes[l, v]
-        for b in range(size):
-            out[l, b] += abs(columns[v, b] - center) * slope
-
-
-@njit(**SUMS)
-def _compare_lines(doubt, second, lines, nearest, l, offset, factor, size):
-    """Mark the rows that may be nearer to centre l; bound the distance of the others."""
-    prefer_wide_vectors()
-    beyond = second.dtype.type(np.inf)
+def _settle_close(found, roots, X, start, state, geometry):
+    """Measure the distances of rows to every centre, where the bounds do not tell."""
+    close = np.empty(len(found.labels), dtype=np.int64)
     count = 0
-    for b in range(size):
-        near = lines[l, b] <= (nearest[b] + offset) * factor
-        doubt[b] = near
-        second[b] = smaller(second[b], beyond if near else lines[l, b] - offset)
-        count += near
-    return count
-
-
-@njit(**EXACT)
-def _assign_rows(
-    found,
-    nearest,
-    second,
-    pending_row,
-    pending_cluster,
-    n_pending,
-    rows,
-    start,
-    old,
-    X,
-    state,
-    scratch,
-    geometry,
-):
-    """Nearest centres of up to BLOCK rows of one old label, as far as tangents tell.
-
-    Pairs of a row and a centre that they leave open are added to the pending ones.
-    """
-    distances, columns, peaks = scratch.distances, scratch.columns, scratch.peaks
-    labels, closest, other = scratch.labels, scratch.nearest, scratch.second
+    for j in range(len(found.labels)):
+        if found.seen[j] and not roots[1, j] < roots[2, j]:
+            close[count] = start + j
+            count += 1
+    if count == 0:
+        return
     centers, weights = state.centers, state.scaled_weights
     n_clusters, n_features = centers.shape
-    size, features = len(rows), np.arange(n_features)
-    width = padded(size)
-    transpose(columns, X, rows, size, features)
-    for b in range(width):
-        labels[b], closest[b], other[b] = n_clusters, np.inf, np.inf
-    cheap = _is_cheap(geometry.distances)
-    factor = X.dtype.type(1 + (SLACK if X.itemsize == 8 else SLACK_SINGLE))
-    cheap |= old < 0
-    for j in range(n_clusters):
-        # The old centre comes first.
-        l = j
-        if old >= 0 and j <= old:
-            l = old if j == 0 else j - 1
-        if not cheap and j > 0:
-            _add_lines(distances, columns, centers, scratch.slopes, l, width)
-            offset = scratch.offsets[l]
-            count = _compare_lines(
-                scratch.doubt, other, distances, closest, l, offset, factor, width
-            )
-        if cheap or j == 0 or count > MANY * width:
+    features, root = np.arange(n_features), 1 / geometry.p
+    columns, distances, peaks = buffer(n_features, X), buffer(n_clusters, X), buffer(0, X)
+    nearest, second = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
+    labels = np.empty(BLOCK, dtype=np.int32)
+    for first in range(0, count, BLOCK):
+        rows = close[first : min(first + BLOCK, count)]
+        size, width = len(rows), padded(len(rows))
+        transpose(columns, X, rows, size, features)
+        for b in range(width):
+            labels[b], nearest[b], second[b] = n_clusters, np.inf, np.inf
+        for l in range(n_clusters):
             distances_to(
                 distances, l, columns, peaks, features, centers, weights, width, geometry
             )
-            take_nearer(labels, closest, other, distances, l, width)
-        elif count > 0:
-            for b in range(size):
-                if scratch.doubt[b]:
-                    pending_row[n_pending] = rows[b] - start
-                    pending_cluster[n_pending] = l
-                    n_pending += 1
-    for b in range(size):
-        i = rows[b] - start
-        found[i], nearest[i], second[i] = labels[b], closest[b], other[b]
-    return n_pending
+            take_nearer(labels, nearest, second, distances, l, width)
+        for b in range(size):
+            j = rows[b] - start
+            found.labels[j] = labels[b]
+            distance, other = nearest[b] ** root, second[b] ** root
+            roots[0, j], roots[1, j] = distance * NARROWER, distance * WIDER
+            roots[2, j] = other * NARROWER
 
 
 @njit(**EXACT)
-def _settle_pending(
-    found, nearest, second, pending_row, pending_cluster, start, X, state, scratch, geometry
-):
-    """Measure the distances that the tangents left open."""
-    distances, columns, peaks = scratch.distances, scratch.columns, scratch.peaks
-    n_clusters, n_features = state.centers.shape
-    features = np.arange(n_features)
-    order, begin = sort_by_label(pending_cluster, 0, n_clusters)
-    for l in range(n_clusters):
-        for first in range(begin[l + 1], begin[l + 2], BLOCK):
-            size = min(BLOCK, begin[l + 2] - first)
-            rows = order[first : first + size]
-            for b in range(size):
-                rows[b] = start + pending_row[rows[b]]
-            transpose(columns, X, rows, size, features)
-            distances_to(
-                distances,
-                l,
-                columns,
-                peaks,
-                features,
-                state.centers,
-                state.scaled_weights,
-                padded(size),
-                geometry,
-            )
-            for b in range(size):
-                i, distance = rows[b] - start, distances[l, b]
-                if distance < nearest[i] or (distance == nearest[i] and l < found[i]):
-                    second[i] = min(second[i], nearest[i])
-                    found[i], nearest[i] = l, distance
-                else:
-                    second[i] = min(second[i], distance)
+def _report(sums, labels, bounds, found, roots, sample_weight, start):
+    """What all rows have to say, and the bounds of those that were looked at.
 
-
-@njit(**EXACT)
-def _report(
-    sums, labels, bounds, found, nearest, second, seen, X, sample_weight, start, geometry
-):
-    """What all rows have to say, and the bounds of those that were looked at."""
-    bounded = bounds.shape[1] > 0
-    farthest = np.int64(-1)
-    for j in range(len(found)):
-        i = start + j
-        sums.changed[1] += not seen[j]
-        if seen[j] and bounded:
-            bounds[UPPER, i] = WIDER * nearest[j] ** (1 / geometry.p)
-            bounds[LOWER, i] = NARROWER * second[j] ** (1 / geometry.p)
+    Returns the largest lower bound of a row's distance from its centre.
+    """
+    bounded, least = bounds.shape[1] > 0, np.float32(-1)
+    for j in range(len(found.labels)):
+        i, label = start + j, found.labels[j]
+        sums.changed[1] += not found.seen[j]
+        if found.seen[j] and bounded:
+            bounds[UPPER, i], bounds[LOWER, i] = roots[1, j], roots[2, j]
         if sample_weight[i] == 0:
             continue
-        sums.mass[found[j]] += sample_weight[i]
-        sums.fingerprint[found[j]] += hash_of(np.uint64(i))
-        sums.changed[0] += found[j] != labels[i]
-        if seen[j] and nearest[j] > sums.farthest[0]:
-            sums.farthest[0] = nearest[j]
-            farthest = i
-    if farthest >= 0:
-        for v in range(X.shape[1]):
-            sums.farthest_row[v] = X[farthest, v]
+        sums.mass[label] += sample_weight[i]
+        sums.fingerprint[label] += hash_of(np.uint64(i))
+        sums.changed[0] += label != labels[i]
+        if found.seen[j]:
+            least = max(least, roots[0, j])
+    return least
+
+
+@njit(**EXACT)
+def _find_farthest(sums, found, roots, least, X, sample_weight, start, state, geometry):
+    """The row that is farthest from its centre, of those that were looked at."""
+    if least < 0:
+        return
+    n_features = X.shape[1]
+    features = np.arange(n_features)
+    columns, distances = buffer(n_features, X), buffer(len(state.centers), X)
+    for j in range(len(found.labels)):
+        i, l = start + j, found.labels[j]
+        if roots[1, j] < least or not found.seen[j] or sample_weight[i] == 0:
+            continue
+        transpose(columns, X, np.full(1, i), 1, features)
+        distances_to(
+            distances,
+            l,
+            columns,
+            distances,
+            features,
+            state.centers,
+            state.scaled_weights,
+            padded(1),
+            geometry,
+        )
+        if distances[l, 0] > sums.farthest[0]:
+            sums.farthest[0] = distances[l, 0]
+            sums.farthest_row[:] = X[i]
 
 
 @njit(**EXACT)
 def _add_movers(sums, labels, found, X, sample_weight, start, state, geometry):
     """Add the pulls of rows at the centres they join, subtract them at those they leave."""
-    if sums.changed[0] == 0:
+    movers = np.empty(sums.changed[0], dtype=np.int64)
+    count = 0
+    for j in range(len(found)):
+        if found[j] != labels[start + j] and sample_weight[start + j] > 0:
+            movers[count] = start + j
+            count += 1
+    if count == 0:
         return
-    moving = np.full(len(found), -1, dtype=np.int32)
     for sign in (1, -1):
-        for j in range(len(found)):
-            old = labels[start + j]
-            moves = found[j] != old and sample_weight[start + j] > 0
-            moving[j] = (found[j] if sign == 1 else old) if moves else -1
-        _add_pulls_of(sums, moving, sign, X, sample_weight, start, labels, state, geometry)
+        side = np.empty(count, dtype=np.int32)
+        for j in range(count):
+            side[j] = found[movers[j] - start] if sign == 1 else labels[movers[j]]
+        _add_rows(sums, movers, side, sign, X, sample_weight, state, geometry, False)
 
 
 @njit(**EXACT)
-def _add_pulls_of(sums, moving, sign, X, sample_weight, start, labels, state, geometry):
-    n_clusters, n_features = state.centers.shape
+def _add_moments_of_all(sums, found, X, sample_weight, start, state, geometry):
+    members = found.copy()
+    for j in range(len(found)):
+        members[j] = found[j] if sample_weight[start + j] > 0 else -1
+    rows = np.arange(start, start + len(found))
+    _add_rows(sums, rows, members, 1, X, sample_weight, state, geometry, True)
+
+
+@njit(**EXACT)
+def _add_rows(sums, chosen, labels, sign, X, sample_weight, state, geometry, moments):
+    """Add the pulls, or the moments, of the chosen rows at the centres of these labels."""
+    centers, scales = state.centers, state.brackets.scale
+    n_clusters, n_features = centers.shape
     columns = buffer(n_features, X)
     powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
     row_weights = buffer(np.int64(1), X)[0]
     features = np.arange(n_features)
-    order, begin = sort_by_label(moving, start, n_clusters)
+    order, begin = sort_by_label(labels, 0, n_clusters)
+    order = chosen[order]
     for l in range(n_clusters):
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             size = min(BLOCK, begin[l + 2] - first)
-            rows = order[first : first + size]
-            for b in range(padded(size)):
+            rows, width = order[first : first + size], padded(size)
+            for b in range(width):
                 row_weights[b] = sign * sample_weight[rows[b]] if b < size else 0
             transpose(columns, X, rows, size, features)
-            scales = state.brackets.scale
-            if labels[rows[0]] < 0:
+            if moments:
                 add_moments(
-                    sums.terms,
-                    l,
-                    features,
-                    columns,
-                    row_weights,
-                    state.centers,
-                    scales,
-                    padded(size),
+                    sums.terms, l, features, columns, row_weights, centers, scales, width
                 )
             else:
                 add_members(
@@ -435,9 +259,9 @@ def _add_pulls_of(sums, moving, sign, X, sample_weight, start, labels, state, ge
                     columns,
                     row_weights,
                     powers,
-                    state.centers,
+                    centers,
                     scales,
-                    padded(size),
+                    width,
                     geometry,
                 )
 

@@ -231,12 +231,12 @@ def _exp2_overload(value, coefficients):
     return exp2
 
 
-def _reciprocal_root(number):
+def reciprocal_root(number):
     """1 / sqrt(number) for number > 0; Numba replaces it by the overload."""
     raise TypeError("only for compiled code")
 
 
-@overload(_reciprocal_root, jit_options=EXACT)
+@overload(reciprocal_root, jit_options=EXACT)
 def _reciprocal_root_overload(number):
     # Halving the exponent through the integer bits is right to 3.5%. One step of third
     # order and then Newton steps finish it; the square-root instruction is slower.
@@ -390,7 +390,7 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
             center, weight = centers[l, v], columns.dtype.type(weights[l, v])
             for b in range(size):
                 t = abs((columns[v, b] - center) * weight)
-                out[into, b] += (t * t) * _reciprocal_root(t)
+                out[into, b] += (t * t) * reciprocal_root(t)
     elif branch == LINEAR:
         for j in range(len(features)):
             v = features[j]

@@ -126,11 +126,12 @@ def _weight_at(columns, v, weights, place, size):
     return total
 
 
-@njit(**EXACT)
+@njit(**SUMS)
 def sum_near(values, scaled, powers, weights, first, count, center):
     """The same sums of a few values, with their powers at hand."""
     number = values.dtype.type
-    zero, beyond = number(0), number(np.inf)
+    zero = number(0)
+    beyond = number(BEYOND if values.itemsize == 8 else BEYOND_SINGLE)
     gradient, curve, spread = zero, zero, zero
     below, above, at_below, at_above = -beyond, beyond, zero, zero
     for i in range(first, first + count):
@@ -139,11 +140,14 @@ def sum_near(values, scaled, powers, weights, first, count, center):
         curve += power
         gradient -= pull
         spread += pull * t
-        below = larger(below, x if x <= center else -beyond)
-        above = smaller(above, x if x > center else beyond)
+        below = larger(below, x - (beyond if x > center else zero))
+        above = smaller(above, x + (beyond if x <= center else zero))
     for i in range(first, first + count):
         at_below += weights[i] if values[i] == below else zero
         at_above += weights[i] if values[i] == above else zero
+    limit, nothing = number(0.5) * beyond, number(np.inf)
+    below = below if below > -limit else -nothing
+    above = above if above < limit else nothing
     return gradient, curve, spread, below, at_below, above, at_above
 
 

@@ -2,7 +2,14 @@
 
 from numba import njit
 
-from cafelearn.kernels.power import EXACT, SUMS, negative_power, negative_terms, reciprocal
+from cafelearn.kernels.power import (
+    EXACT,
+    SUMS,
+    negative_power,
+    negative_terms,
+    reciprocal,
+    reciprocal_root,
+)
 from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
 from cafelearn.kernels.vectors import prefer_wide_vectors
 
@@ -13,56 +20,56 @@ def add_far(far, l, features, columns, weights, anchors, scales, windows, size, 
     prefer_wide_vectors()
     zero, one, middle = columns.dtype.type(0), columns.dtype.type(1), columns.dtype.type(1.5)
     table, mantissa = plan.table, negative_terms(plan.mantissa)
+    rooted = plan.exponent == -0.5
     for j in range(len(features)):
         v = features[j]
         anchor, scale = anchors[l, v], columns.dtype.type(scales[l, v])
         window = columns.dtype.type(windows[l, v])
-        spread, s0, s1, s2, s3, s4 = zero, zero, zero, zero, zero, zero
-        s5, s6, s7, s8, s9, s10 = zero, zero, zero, zero, zero, zero
-        for b in range(size):
-            t = (columns[v, b] - anchor) * scale
-            outside = abs(t) > window
-            t = t if outside else one
-            pull = (
-                (weights[b] if outside else zero)
-                * negative_power(t, table, mantissa, middle)
-                * t
-            )
-            ratio = window * reciprocal(t)
-            spread += pull * t
-            s0 += pull
-            pull *= ratio
-            s1 += pull
-            pull *= ratio
-            s2 += pull
-            pull *= ratio
-            s3 += pull
-            pull *= ratio
-            s4 += pull
-            pull *= ratio
-            s5 += pull
-            pull *= ratio
-            s6 += pull
-            pull *= ratio
-            s7 += pull
-            pull *= ratio
-            s8 += pull
-            pull *= ratio
-            s9 += pull
-            pull *= ratio
-            s10 += pull
-        far[l, 0, v] += spread
-        far[l, 1, v] += s0
-        far[l, 2, v] += s1
-        far[l, 3, v] += s2
-        far[l, 4, v] += s3
-        far[l, 5, v] += s4
-        far[l, 6, v] += s5
-        far[l, 7, v] += s6
-        far[l, 8, v] += s7
-        far[l, 9, v] += s8
-        far[l, 10, v] += s9
-        far[l, 11, v] += s10
+        sums = (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero)
+        if rooted:
+            for b in range(size):
+                t = (columns[v, b] - anchor) * scale
+                outside = abs(t) > window
+                t = t if outside else one
+                power = reciprocal_root(abs(t))
+                pull = (weights[b] if outside else zero) * power * t
+                ratio = window * power * (power if t > zero else -power)
+                sums = _with_powers(sums, pull, t, ratio)
+        else:
+            for b in range(size):
+                t = (columns[v, b] - anchor) * scale
+                outside = abs(t) > window
+                t = t if outside else one
+                power = negative_power(t, table, mantissa, middle)
+                pull = (weights[b] if outside else zero) * power * t
+                sums = _with_powers(sums, pull, t, window * reciprocal(t))
+        for term in range(FAR_TERMS):
+            far[l, term, v] += sums[term]
+
+
+@njit(**SUMS)
+def _with_powers(sums, pull, t, ratio):
+    """The sums with what one value adds: pull t, pull, pull ratio, pull ratio^2, ..."""
+    square = ratio * ratio
+    pull1, fourth = pull * ratio, square * square
+    pull2, pull3 = pull * square, pull1 * square
+    pull4, pull5 = pull * fourth, pull1 * fourth
+    pull6, pull7 = pull2 * fourth, pull3 * fourth
+    pull8, pull9 = pull4 * fourth, pull5 * fourth
+    return (
+        sums[0] + pull * t,
+        sums[1] + pull,
+        sums[2] + pull1,
+        sums[3] + pull2,
+        sums[4] + pull3,
+        sums[5] + pull4,
+        sums[6] + pull5,
+        sums[7] + pull6,
+        sums[8] + pull7,
+        sums[9] + pull8,
+        sums[10] + pull9,
+        sums[11] + pull6 * fourth,
+    )
 
 
 @njit(**EXACT)

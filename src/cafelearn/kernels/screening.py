@@ -1,0 +1,329 @@
+"""Large data: which centre a row is nearest to, in single precision as far as that can tell.
+
+Twice as many numbers fit into a vector, and their powers need shorter polynomials. Rows are
+seen from a place near them, so that little is lost when they are rounded; what is lost is
+bounded, and rows for which it could matter are left to others. Where powers are dear, most
+centres are put out of question without any: t^p is convex, so for any base it is at least its
+tangent there, and the sum of the tangents is a bound of the distance.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.assign import (
+    BLOCK,
+    add_features,
+    buffer,
+    padded,
+    sort_by_label,
+    take_nearer,
+)
+from cafelearn.kernels.power import (
+    CUBE,
+    EXACT,
+    FOURTH,
+    LARGEST_DIRECT,
+    LINEAR,
+    SQUARE,
+    SUMS,
+    add_powers,
+)
+from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
+
+# If tangents leave more of the rows of a block open than this, the whole block is measured.
+MANY = 0.3
+# Relative error of a sum of powers: of the powers, of those with large exponents, and for
+# each number added.
+OF_POWER, OF_LARGE_POWER, OF_SUM = 1e-5, 2e-4, 2e-7
+# Error of a rounded difference between a row and a centre, relative to the distance of the
+# places they are seen from; the largest power that may vanish; and the largest difference of
+# which the weight may (the ranges are no wider than machine.WIDEST_RANGE).
+OF_PLACE, VANISHING, WEIGHTLESS = 2.5e-7, 1e-37, 1e-25
+# Rows transposed at a time: a cache line of single numbers.
+ROWS = 16
+
+
+class Screen(NamedTuple):
+    """Room for the work on one block of rows, and the centres as it sees them."""
+
+    distances: np.ndarray  # (k, block)
+    columns: np.ndarray  # (m, block)
+    nearest: np.ndarray  # (block,)
+    second: np.ndarray
+    labels: np.ndarray
+    doubt: np.ndarray
+    origin: np.ndarray  # (m,) where it looks from, of the type of the data
+    centers: np.ndarray  # (k, m) seen from there
+    weights: np.ndarray  # (k, m)
+    slopes: np.ndarray  # (k, m) of the tangents
+    offsets: np.ndarray  # (k,)
+    bases: np.ndarray  # (m, block) where they touch
+    powers: np.ndarray
+
+
+class Found(NamedTuple):
+    """What is known of the rows of a chunk."""
+
+    labels: np.ndarray  # nearest centre
+    nearest: np.ndarray  # its distance
+    second: np.ndarray  # a lower bound of the distance to every other centre
+    error: np.ndarray  # of the roots of the distances, beside their relative error
+    seen: np.ndarray  # whether the row was looked at
+
+
+@njit(**EXACT)
+def make_screen(X, n_clusters):
+    n_features = X.shape[1]
+    single = np.empty(0, dtype=np.float32)
+    return Screen(
+        buffer(n_clusters, single),
+        buffer(n_features, single),
+        buffer(np.int64(1), single)[0],
+        buffer(np.int64(1), single)[0],
+        np.empty(BLOCK, dtype=np.int32),
+        np.empty(BLOCK, dtype=np.int32),
+        np.empty(n_features, dtype=X.dtype),
+        np.empty((n_clusters, n_features), dtype=np.float32),
+        np.empty((n_clusters, n_features), dtype=np.float32),
+        np.empty((n_clusters, n_features), dtype=np.float32),
+        np.empty(n_clusters, dtype=np.float32),
+        buffer(n_features, single),
+        buffer(n_features, single),
+    )
+
+
+@njit(**EXACT)
+def relative_error(n_features, p):
+    """Bound of the relative error of a distance."""
+    of_power = OF_POWER if p <= LARGEST_DIRECT_SINGLE else OF_LARGE_POWER
+    return of_power + OF_SUM * n_features
+
+
+LARGEST_DIRECT_SINGLE = LARGEST_DIRECT[np.dtype(np.float32)]
+
+
+@njit(**EXACT)
+def _is_cheap(plan):
+    """Whether powers cost no more than tangents."""
+    branch = plan.branch
+    return (branch == SQUARE) | (branch == CUBE) | (branch == FOURTH) | (branch == LINEAR)
+
+
+@njit(**EXACT)
+def look_from(screen, old, state, geometry):
+    """Look at the centres from the one of cluster `old`, or from the first one if it is -1.
+
+    Returns a bound of the error that rounding adds to the root of any distance.
+    """
+    centers, weights = state.centers, state.scaled_weights
+    n_clusters, n_features = centers.shape
+    here, error = max(old, 0), 0.0
+    for v in range(n_features):
+        screen.origin[v] = centers[here, v]
+    for l in range(n_clusters):
+        way = 0.0
+        for v in range(n_features):
+            gap = centers[l, v] - centers[here, v]
+            screen.centers[l, v] = gap
+            screen.weights[l, v] = weights[l, v]
+            way += abs(weights[l, v] * gap)
+        error = max(error, way)
+    if old >= 0 and not _is_cheap(geometry.coarse):
+        _draw_tangents(screen, old, state, geometry)
+    vanishing = (VANISHING * n_features) ** (1 / geometry.p) + WEIGHTLESS * n_features
+    return OF_PLACE * error + vanishing
+
+
+@njit(**EXACT)
+def _draw_tangents(screen, old, state, geometry):
+    """Lines below the powers of the distances from members of `old` to every centre.
+
+    slope |x - z| - offset, summed over the features, is at most the distance. The lines touch
+    where a member of the cluster usually is.
+    """
+    centers, weights, p = screen.centers, screen.weights, geometry.p
+    bases, powers = screen.bases, screen.powers
+    n_clusters, n_features = centers.shape
+    number = np.float32
+    origin = np.zeros((1, n_features), dtype=np.float32)
+    unit = np.ones((1, n_features), dtype=np.float32)
+    features = np.arange(n_features)
+    for first in range(0, n_clusters, BLOCK):
+        size = min(BLOCK, n_clusters - first)
+        for v in range(n_features):
+            usual = number(state.typical[old, v]) ** 2
+            for b in range(padded(size)):
+                l = min(first + b, n_clusters - 1)
+                gap = centers[l, v]
+                bases[v, b] = weights[l, v] * np.sqrt(gap * gap + usual)
+                powers[v, b] = 0
+        width = padded(size)
+        add_powers(
+            powers, -n_features, bases, features, origin, unit, 0, width, geometry.coarse
+        )
+        for b in range(size):
+            l, total = first + b, number(0)
+            for v in range(n_features):
+                power = powers[v, b]
+                screen.slopes[l, v] = (
+                    number(p) * power / bases[v, b] * weights[l, v] if power > 0 else number(0)
+                )
+                total += number(p - 1) * power
+            screen.offsets[l] = total
+
+
+@njit(**EXACT)
+def _transpose_from(columns, X, rows, size, origin):
+    """columns[v, b] = X[rows[b], v] - origin[v], rounded; padded with copies of the first."""
+    whole = size - size % ROWS
+    n_features = X.shape[1]
+    for first in range(0, whole, ROWS):
+        for v in range(n_features):
+            place = origin[v]
+            for b in range(first, first + ROWS):
+                columns[v, b] = X[rows[b], v] - place
+    for v in range(n_features):
+        for b in range(whole, size):
+            columns[v, b] = X[rows[b], v] - origin[v]
+        for b in range(size, padded(size)):
+            columns[v, b] = columns[v, 0]
+
+
+@njit(**EXACT)
+def _add_lines(out, columns, centers, slopes, l, size):
+    """out[l, b] = the sum of slope |x - z| over the features."""
+    prefer_wide_vectors()
+    count = centers.shape[1]
+    for b in range(size):
+        out[l, b] = 0
+    for v in range(0, count - 3, 4):
+        z0, z1, z2, z3 = centers[l, v], centers[l, v + 1], centers[l, v + 2], centers[l, v + 3]
+        s0, s1, s2, s3 = slopes[l, v], slopes[l, v + 1], slopes[l, v + 2], slopes[l, v + 3]
+        for b in range(size):
+            t0 = abs(columns[v, b] - z0) * s0
+            t1 = abs(columns[v + 1, b] - z1) * s1
+            t2 = abs(columns[v + 2, b] - z2) * s2
+            t3 = abs(columns[v + 3, b] - z3) * s3
+            out[l, b] += (t0 + t1) + (t2 + t3)
+    for v in range(count - count % 4, count):
+        center, slope = centers[l, v], slopes[l, v]
+        for b in range(size):
+            out[l, b] += abs(columns[v, b] - center) * slope
+
+
+@njit(**SUMS)
+def _compare_lines(doubt, second, lines, nearest, l, offset, error, size):
+    """Mark the rows that may be nearer to centre l; bound the distance of the others."""
+    prefer_wide_vectors()
+    one = np.float32(1)
+    beyond, safe = np.float32(np.inf), one + 4 * error
+    less, more = one - error, offset * (one + error)
+    count = 0
+    for b in range(size):
+        near = lines[l, b] <= (nearest[b] + offset) * safe
+        doubt[b] = near
+        second[b] = smaller(second[b], beyond if near else lines[l, b] * less - more)
+        count += near
+    return count
+
+
+@njit(**EXACT)
+def _measure(screen, l, columns, centers, size, plan):
+    """Distances of a block to centre l."""
+    for b in range(size):
+        screen.distances[l, b] = 0
+    features = np.arange(centers.shape[1])
+    add_features(screen.distances, l, columns, features, centers, screen.weights, size, plan)
+
+
+@njit(**EXACT)
+def screen_rows(found, pending, n_pending, rows, start, old, X, screen, geometry):
+    """Nearest centres of up to BLOCK rows of one old label.
+
+    Pairs of a row and a centre that tangents leave open are added to the pending ones, of
+    which there are `n_pending`; returns how many there are now.
+    """
+    distances, columns = screen.distances, screen.columns
+    labels, closest, other = screen.labels, screen.nearest, screen.second
+    n_clusters, n_features = screen.centers.shape
+    size = len(rows)
+    width = padded(size)
+    _transpose_from(columns, X, rows, size, screen.origin)
+    for b in range(width):
+        labels[b], closest[b], other[b] = n_clusters, np.inf, np.inf
+    cheap = old < 0 or _is_cheap(geometry.coarse)
+    error = np.float32(relative_error(n_features, geometry.p))
+    for j in range(n_clusters):
+        # The old centre comes first.
+        l, count = j, width
+        if old >= 0 and j <= old:
+            l = old if j == 0 else j - 1
+        if not cheap and j > 0:
+            _add_lines(distances, columns, screen.centers, screen.slopes, l, width)
+            count = _compare_lines(
+                screen.doubt, other, distances, closest, l, screen.offsets[l], error, width
+            )
+        if count > MANY * width:
+            _measure(screen, l, columns, screen.centers, width, geometry.coarse)
+            take_nearer(labels, closest, other, distances, l, width)
+        elif count > 0:
+            for b in range(size):
+                if screen.doubt[b]:
+                    pending[0, n_pending] = rows[b] - start
+                    pending[1, n_pending] = l
+                    n_pending += 1
+    for b in range(size):
+        i = rows[b] - start
+        found.labels[i], found.nearest[i], found.second[i] = labels[b], closest[b], other[b]
+        found.seen[i] = True
+    return n_pending
+
+
+@njit(**EXACT)
+def settle_pending(found, pending, start, X, centers, screen, geometry):
+    """Measure the distances that the tangents left open."""
+    n_clusters, n_features = centers.shape
+    here = np.zeros((n_clusters, n_features), dtype=np.float32)
+    order, begin = sort_by_label(pending[1], 0, n_clusters)
+    for l in range(n_clusters):
+        for first in range(begin[l + 1], begin[l + 2], BLOCK):
+            size = min(BLOCK, begin[l + 2] - first)
+            rows = order[first : first + size]
+            for b in range(size):
+                rows[b] = start + pending[0, rows[b]]
+            _transpose_from(screen.columns, X, rows, size, centers[l])
+            _measure(screen, l, screen.columns, here, padded(size), geometry.coarse)
+            for b in range(size):
+                i, distance = rows[b] - start, screen.distances[l, b]
+                if distance < found.nearest[i]:
+                    found.second[i] = min(found.second[i], found.nearest[i])
+                    found.labels[i], found.nearest[i] = l, distance
+                else:
+                    found.second[i] = min(found.second[i], distance)
+
+
+@njit(**EXACT)
+def bounds_of(found, n_features, geometry):
+    """Bounds of the roots of what was found: to the nearest centre from below and from above,
+    and to all others from below. (3, rows)
+    """
+    size = len(found.labels)
+    width = padded(size)
+    numbers = np.zeros((2, width), dtype=np.float32)
+    roots = np.zeros((2, width), dtype=np.float32)
+    largest = np.finfo(np.float32).max
+    for i in range(size):
+        if found.seen[i]:
+            numbers[0, i] = min(found.nearest[i], largest)
+            numbers[1, i] = min(found.second[i], largest)
+    pair, one = np.zeros((1, 2), dtype=np.float32), np.ones((1, 2), dtype=np.float32)
+    add_powers(roots, -2, numbers, np.arange(2), pair, one, 0, width, geometry.coarse_root)
+    error = np.float32(2 * relative_error(n_features, geometry.p))
+    out = np.empty((3, size), dtype=np.float32)
+    for i in range(size):
+        out[0, i] = roots[0, i] * (1 - error) - found.error[i]
+        out[1, i] = roots[0, i] * (1 + error) + found.error[i]
+        out[2, i] = roots[1, i] * (1 - error) - found.error[i]
+    return out
