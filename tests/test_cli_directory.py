@@ -1,13 +1,22 @@
-"""cafe fit on directories of Parquet files and on arrays, which need not fit into memory."""
+"""cafe on directories of Parquet files and on arrays, which need not fit into memory."""
 
 import json
 import sys
+import time
+from threading import Event
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cafelearn.cli import large_fit, large_reading, main
+from cafelearn.cli import (
+    large_fit,
+    large_pass,
+    large_reading,
+    large_transform,
+    main,
+    progress,
+)
 from cafelearn.datasets import load
 from cafelearn.persistence import load_model
 
@@ -74,7 +83,7 @@ class TestFit:
         code, said, remarks = cafe("fit", parts, "-k", 3, "-r", 2, *QUICK, *columns, *outputs)
         assert code == 0, remarks
         assert "150 rows, 9 columns, to be read in 5 parts" in said
-        assert "Left out, because they do not vary: 'same'" in remarks
+        assert remarks == "remark: Left out, because they do not vary: 'same'.\n"
         outputs = ("--out", tmp_path / "single.parquet", "--model", tmp_path / "single.skops")
         code, here, _ = cafe("fit", single, "-k", 3, "-r", 2, *QUICK, *columns, *outputs)
         assert code == 0
@@ -201,23 +210,262 @@ class TestFit:
         assert len(written(out)) == 150
 
 
+class TestTransform:
+    @pytest.fixture
+    def model(self, table, cafe, tmp_path):
+        def fit(*options, data=None):
+            path = tmp_path / "model.skops"
+            table.to_parquet(tmp_path / "fitted.parquet")
+            outputs = ("--model", path, "--force")
+            data = data or tmp_path / "fitted.parquet"
+            code, _, err = cafe("fit", data, "-k", 3, "-r", 2, *QUICK, *options, *outputs)
+            assert code == 0, err
+            return path
+
+        return fit
+
+    @pytest.fixture
+    def both(self, cafe, tmp_path):
+        """What the command says of a table in one file, and of the same in several."""
+
+        def run(model, frame, *more):
+            single, folder = tmp_path / "new.parquet", write_parts(frame, tmp_path / "new")
+            frame.to_parquet(single, index=False)
+            outs = tmp_path / "single.parquet", tmp_path / "features"
+            for data, out in zip((single, folder), outs, strict=True):
+                code, said, err = cafe("transform", model, data, "--out", out, *more)
+                said, err = said.splitlines()[:-1], err.splitlines()[1:]
+                yield code, said, err, out
+
+        return run
+
+    @pytest.fixture
+    def same(self, both):
+        def run(model, frame, *more):
+            here, there = both(model, frame, *more)
+            assert here[:3] == there[:3]
+            assert there[0] == 0
+            one, other = pd.read_parquet(here[3]), written(there[3])
+            pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+            # The parts fit together.
+            assert len(pd.read_parquet(there[3])) == len(one)
+            return other, "\n".join(there[2])
+
+        return run
+
+    NAMED = ("--id", "name", "--label", "species")
+
+    def test_as_in_the_fit(self, model, table, same):
+        features, remarks = same(model(*self.NAMED), table)
+        assert list(features) == ["name", "cluster", "margin", "cafe0", "cafe1"]
+        assert features["name"].tolist() == table["name"].tolist()
+        assert remarks == ""
+
+    def test_after_a_fit_to_parts(self, model, parts, cafe, tmp_path):
+        fitted = model("--id", "name", "--out", tmp_path / "fitted", data=parts)
+        code, _, err = cafe("transform", fitted, parts, "--out", tmp_path / "features")
+        assert code == 0, err
+        pd.testing.assert_frame_equal(
+            written(tmp_path / "features"), written(tmp_path / "fitted")
+        )
+
+    def test_other_columns(self, model, table, same):
+        new = table[table.columns[::-1]].drop(columns=["name", "species"])
+        features, remarks = same(model(*self.NAMED), new.assign(extra=1))
+        assert features["row"].tolist() == list(range(150))
+        assert remarks == "remark: The table has columns that are not used: 'extra'."
+
+    def test_other_names(self, model, table, same):
+        # Whole numbers become others where one is missing, and nothing where all are.
+        new = table.assign(number=pd.array(range(150), dtype="Int64"))
+        new.loc[[3, *range(120, 150)], "number"] = None
+        features, _ = same(model(*self.NAMED), new, "--id", "number")
+        assert features["number"].count() == 119
+
+    @pytest.mark.parametrize("impute", [(), ("--impute", "median")])
+    def test_values_that_were_not_there(self, model, table, same, impute):
+        new = table.copy()
+        new.loc[[4, 5, 80, 81, 149], "kind"] = ["n", "p", "n", "m", "o"]
+        new["sepal_width"] = new["sepal_width"].astype(str)
+        if impute:
+            new.loc[[0, 60], "petal_width"] = None
+            new.loc[[1, 100], "kind"] = None
+        _, remarks = same(model(*self.NAMED, *impute), new)
+        assert "not seen, in 5 rows: 'n', 'p', 'm' and 1 more." in remarks
+
+    def test_too_many_to_be_counted(self, model, table, both, monkeypatch):
+        monkeypatch.setattr(large_transform, "MOST_TEXTS", 5)
+        _, (code, _, remarks, _) = both(model(*self.NAMED), table.assign(kind=table["name"]))
+        assert code == 0
+        assert "in 150 rows: 'flower0', 'flower1', 'flower2' and many more." in remarks[0]
+
+    def test_what_every_part_warns_of(self, model, table, both):
+        fitted = model(*self.NAMED, "--extractor", "nmf")
+        _, (code, _, remarks, _) = both(fitted, table.assign(sepal_width=-9.0))
+        assert code == 0
+        assert len(remarks) == 1
+        assert remarks[0].endswith("as that minimum. There is more of that in other parts.")
+
+    @pytest.mark.parametrize(("kind", "dtype"), [("npy", "f8"), ("npy", "f4"), ("zarr", "f8")])
+    def test_arrays(self, model, cafe, tmp_path, kind, dtype):
+        X = IRIS.iloc[:, :4].to_numpy(dtype)
+        single, path = tmp_path / "rows.parquet", tmp_path / f"rows.{kind}"
+        frame = pd.DataFrame(X, columns=["x0", "x1", "x2", "x3"])
+        frame.astype("f8").to_parquet(single)
+        fitted, outs = model(data=single), (tmp_path / "a.parquet", tmp_path / "a")
+        frame.to_parquet(single)
+        if kind == "npy":
+            np.save(path, X)
+        else:
+            zarr = pytest.importorskip("zarr")
+            zarr.open_array(path, mode="w", shape=X.shape, chunks=(40, 2), dtype=dtype)[:] = X
+        for data, out in zip((single, path), outs, strict=True):
+            code, _, err = cafe("transform", fitted, data, "--out", out)
+            assert code == 0, err
+        here, there = pd.read_parquet(outs[0]), written(outs[1])
+        pd.testing.assert_frame_equal(there, here, rtol=1e-9 if dtype == "f8" else 1e-4)
+
+    def test_json_and_quiet(self, model, parts, cafe, tmp_path):
+        fitted, out = model(*self.NAMED), tmp_path / "features"
+        code, said, _ = cafe("transform", fitted, parts, "--out", out, "--json")
+        facts, counts = json.loads(said), written(out)["cluster"].value_counts().sort_index()
+        assert code == 0
+        assert facts["data"] == {"path": str(parts), "rows": 150, "columns": 9, "parts": 5}
+        assert facts["clusters"] == [{"cluster": l, "rows": n} for l, n in counts.items()]
+        assert facts["files"] == {"features": str(out)}
+        said = cafe("transform", fitted, parts, "--out", out, "--force", "--quiet")
+        assert said == (0, "", "")
+
+    def test_progress(self, model, parts, cafe, tmp_path, monkeypatch):
+        fitted = model(*self.NAMED)
+        monkeypatch.setattr(progress, "SECONDS", 0)
+        _, _, err = cafe("transform", fitted, parts, "--out", tmp_path / "features")
+        assert err.splitlines()[1:] == [f"parts: {i} of 5" for i in range(6)]
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"drop": ["kind", "big"]}, "'kind', 'big' are missing from the table"),
+            ({"missing": "kind"}, "(NaN) 'sepal_width' has 3, 'kind' has 2. Impute"),
+            ({"sepal_width": np.inf, "missing": "big"}, "(inf) 'sepal_width' has 147"),
+            ({"sepal_width": "wide", "missing": "kind"}, "'sepal_width', got 'wide'"),
+            ({"sepal_width": "name"}, "got 'flower0', 'flower1', 'flower2' and 147 more."),
+            ({"id": "nam"}, "--id 'nam': there is no such column"),
+        ],
+    )
+    def test_refusals(self, model, table, both, tmp_path, changes, message):
+        new = table.drop(columns=changes.get("drop", []))
+        if "sepal_width" in changes:
+            new["sepal_width"] = new.get(changes["sepal_width"], changes["sepal_width"])
+        if "missing" in changes:
+            new.loc[[1, 77, 140], "sepal_width"] = None
+            new[changes["missing"]] = new[changes["missing"]].where(~new.index.isin([3, 120]))
+        more = ("--id", changes["id"]) if "id" in changes else ()
+        here, there = both(model(*self.NAMED), new, *more)
+        assert here[:3] == there[:3]
+        assert there[0] == 2
+        assert len(there[2]) == 1
+        assert message in there[2][0]
+        assert not [path for path in tmp_path.iterdir() if "features" in path.name]
+
+    def test_outputs(self, model, table, parts, cafe, tmp_path):
+        fitted, out = model(*self.NAMED), tmp_path / "features"
+        for where, message in (
+            (parts, "is where the data is read from"),
+            (tmp_path, "is where the data is read from"),
+            (fitted, "its name should end in .parquet or in nothing"),
+            (tmp_path / "features.csv", "its name should end in .parquet or in nothing"),
+        ):
+            code, _, err = cafe("transform", fitted, parts, "--out", where, "--force")
+            assert code == 2
+            assert message in err
+        for code, more in ((0, ()), (2, ()), (0, ("--force",))):
+            assert cafe("transform", fitted, parts, "--out", out, *more)[0] == code
+        single = tmp_path / "fitted.parquet"
+        for more, message in (
+            (("--scheduler", "tcp://a:1"), "--scheduler needs a directory"),
+            (("--jobs", 0), "n_jobs == 0"),
+        ):
+            outputs = ("--out", tmp_path / "a.csv")
+            code, _, err = cafe("transform", fitted, single, *outputs, *more)
+            assert code == 2
+            assert message in err
+
+    @pytest.mark.parametrize("old", [False, True])
+    @pytest.mark.parametrize("failure", [OSError("no space left"), KeyboardInterrupt()])
+    def test_interrupted(self, model, parts, cafe, tmp_path, monkeypatch, failure, old):
+        fitted, out = model(*self.NAMED), tmp_path / "features"
+        if old:
+            assert cafe("transform", fitted, parts, "--out", out)[0] == 0
+            before = written(out)
+        place, begun, ended = large_transform._place_part, Event(), Event()
+
+        def failing(frame, first, *more):
+            if first == 40:
+                assert begun.wait(10)
+                raise failure
+            begun.set()
+            time.sleep(0.2)  # it is still at work when the other fails
+            try:
+                return place(frame, first, *more)
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(large_transform, "_place_part", failing)
+        code, said, err = cafe("transform", fitted, parts, "--out", out, "--force", "-j", 2)
+        assert ended.wait(10)
+        is_interrupt = isinstance(failure, KeyboardInterrupt)
+        assert (code, said) == (130 if is_interrupt else 1, "")
+        words = "interrupted" if is_interrupt else "no space left"
+        assert err.splitlines()[1:] == [f"cafe transform: {words}"]
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {"iris", "fitted.parquet", "model.skops", *(["features"] if old else [])}
+        if old:
+            pd.testing.assert_frame_equal(written(out), before)
+
+
 class TestCluster:
-    def test_scheduler(self, parts, cafe, tmp_path):
+    def test_scheduler(self, table, parts, cafe, tmp_path, monkeypatch):
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster:
-            outputs = ("--out", tmp_path / "there", "--scheduler", cluster.scheduler_address)
-            code, there, err = cafe("fit", parts, "-k", 3, *QUICK, "--id", "name", *outputs)
+            scheduler = ("--scheduler", cluster.scheduler_address)
+            outputs = ("--out", tmp_path / "there", "--model", tmp_path / "model.skops")
+            code, there, err = cafe(
+                "fit", parts, "-k", 3, *QUICK, "--id", "name", *outputs, *scheduler
+            )
             assert code == 0, err
+            table["kind"] = np.where(np.arange(150) % 50, table["kind"], "new")
+            outputs = ("--out", tmp_path / "placed", *scheduler)
+            new = write_parts(table, tmp_path / "new")
+            monkeypatch.setattr(progress, "SECONDS", 0)
+            code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
+            assert code == 0, err
+            assert "not seen, in 3 rows: 'new'. They count" in err
+            assert "parts: 5 of 5" in err
+            table.loc[[1, 149], "petal_width"] = None
+            new = write_parts(table, tmp_path / "bad")
+            outputs = ("--out", tmp_path / "refused", *scheduler)
+            code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
+            assert code == 2
+            assert "(NaN) 'petal_width' has 2." in err
+            assert not [path for path in tmp_path.iterdir() if "refused" in path.name]
+        single = tmp_path / "new.parquet"
+        written(tmp_path / "new").to_parquet(single)
+        outputs = ("--out", tmp_path / "placed.parquet")
+        assert cafe("transform", tmp_path / "model.skops", single, *outputs)[0] == 0
+        pd.testing.assert_frame_equal(
+            written(tmp_path / "placed"), pd.read_parquet(outputs[1]), rtol=1e-9
+        )
         outputs = ("--out", tmp_path / "here")
         code, here, _ = cafe("fit", parts, "-k", 3, *QUICK, "--id", "name", *outputs)
-        assert there.splitlines()[2:-1] == here.splitlines()[2:-1]
+        assert there.splitlines()[2:-2] == here.splitlines()[2:-1]
         pd.testing.assert_frame_equal(
             written(tmp_path / "there"), written(tmp_path / "here"), rtol=1e-9
         )
 
     def test_nobody_answers(self, parts, cafe, monkeypatch):
-        monkeypatch.setattr(large_fit, "SECONDS", 1)
+        monkeypatch.setattr(large_pass, "SECONDS", 1)
         code, out, err = cafe("fit", parts, "-k", 3, "--scheduler", "tcp://127.0.0.1:9")
         assert (code, out) == (2, "")
         assert err == (
@@ -225,7 +473,7 @@ class TestCluster:
         )
 
     def test_no_workers(self, parts, cafe, monkeypatch):
-        monkeypatch.setattr(large_fit, "SECONDS", 1)
+        monkeypatch.setattr(large_pass, "SECONDS", 1)
         with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
             code, _, err = cafe("fit", parts, "-k", 3, "--scheduler", cluster.scheduler_address)
         assert code == 2
@@ -286,10 +534,10 @@ class TestOutput:
             before = written(out)
         survey = large_fit._survey_part
 
-        def failing(frame, estimator, first, label, path):
+        def failing(frame, first, *more):
             if first == 70:
                 raise OSError("no space left")
-            return survey(frame, estimator, first, label, path)
+            return survey(frame, first, *more)
 
         monkeypatch.setattr(large_fit, "_survey_part", failing)
         code, _, err = fit(out, "--force")

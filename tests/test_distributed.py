@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -293,6 +294,36 @@ class TestCluster:
             same_bits(one, clone(model).fit(from_npy(tmp_path / "rows.npy", chunk_rows=CHUNK)))
             sizes = client.run(remembered)
         assert set(sizes.values()) == {0}
+
+    @pytest.mark.parametrize("scattered", [64, 0])
+    def test_one_task_takes_the_blocks_of_a_worker(self, client, tall, monkeypatch, scattered):
+        monkeypatch.setattr(blocks_module, "SCATTERED", scattered)
+        compute, tasks = blocks_module.Blocks._compute, []
+
+        def counting(self, graph, keys):
+            tasks.append(len(keys))
+            return compute(self, graph, keys)
+
+        monkeypatch.setattr(blocks_module.Blocks, "_compute", counting)
+        first, second = client.nthreads()
+        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, max_iter=8, random_state=0)
+        blocks = [tall[i : i + CHUNK] for i in range(0, len(tall), CHUNK)]
+        homes = [first, second, first, first]
+        held = [
+            da.from_delayed(
+                dask.delayed(client.scatter(block, workers=[home], hash=False)),
+                block.shape,
+                block.dtype,
+            )
+            for block, home in zip(blocks, homes, strict=True)
+        ]
+        with client.as_current():
+            X = da.concatenate(held).persist()
+            distributed.wait(X)
+            homes = [client.who_has(X)[row[0]][0] for row in X.__dask_keys__()]
+            same_bits(clone(model).fit(tall), clone(model).fit(X))
+        changes = sum(a != b for a, b in zip(homes[1:], homes[:-1], strict=True))
+        assert set(tasks) == ({len(set(homes))} if scattered else {1 + changes})
 
     def test_a_lost_worker(self, client, tall, monkeypatch):
         model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, max_iter=8, random_state=0)
@@ -711,6 +742,41 @@ class TestDataFrames:
         np.testing.assert_allclose(here.inertia_, there.inertia_, rtol=1e-9)
 
 
+class Place:
+    """Where a client believes its blocks to be."""
+
+    def __init__(self, homes, threads):
+        self.homes, self.threads = homes, threads
+
+    def who_has(self, futures):
+        return {future.key: [self.homes[future.key]] for future in futures}
+
+    def nthreads(self):
+        return self.threads
+
+
+class Held(NamedTuple):
+    key: int
+
+
+@pytest.mark.parametrize(
+    ("homes", "threads", "groups"),
+    [
+        ("ababab", {"a": 1, "b": 1}, [[0, 2, 4], [1, 3, 5]]),
+        ("aaaabb", {"a": 2, "b": 1}, [[0, 1], [2, 3], [4, 5]]),
+        ("ab" * 33, {"a": 1, "b": 1}, [[i] for i in range(66)]),
+        ("a" * 40 + "b" * 30, {"a": 2, "b": 1}, [[0, 20], [20, 40], [40, 70]]),
+        ("aab", {"a": 30, "b": 30}, [[0], [1], [2]]),
+    ],
+)
+def test_groups(homes, threads, groups):
+    sources = [(Held(number), None) for number in range(len(homes))]
+    found = blocks_module._groups(sources, Place(homes, threads))
+    if len(homes) == 70:
+        groups = [list(range(*ends)) for ends in groups]
+    assert found == groups
+
+
 class TestFiles:
     def test_npy(self, tmp_path, tall):
         path = tmp_path / "rows.npy"
@@ -735,12 +801,12 @@ class TestFiles:
         X = from_npy(tmp_path / "rows.npy", chunk_rows=CHUNK)
         model = MinkowskiWeightedKMeans(4, p=2.0, n_init=1, max_iter=2, random_state=0)
         one = clone(model).fit(X)
-        # One task for each of the four blocks, and the order that they share.
-        assert {len(dict(graph)) for graph in graphs} == {5}
+        # One task for each of the four blocks.
+        assert {len(dict(graph)) for graph in graphs} == {4}
         graphs.clear()
         # Blocks that depend on their neighbours are left to the scheduler.
         other = clone(model).fit(X.rechunk((CHUNK - 100, M)).rechunk((CHUNK, M)))
-        assert min(len(dict(graph)) for graph in graphs) > 5
+        assert min(len(dict(graph)) for graph in graphs) > 4
         same_bits(one, other)
 
     def test_npy_refuses(self, tmp_path):

@@ -99,13 +99,7 @@ def fit(
         int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel=METHOD)
     ] = 0,
     jobs: options.Jobs = -1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Address of a Dask scheduler, to fit a directory or array on its cluster.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
+    scheduler: options.Scheduler = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(help="Column to leave out. May be repeated.", rich_help_panel=COLUMNS),
@@ -137,7 +131,7 @@ def fit(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the features to this table.", rich_help_panel=OUTPUT),
+        typer.Option(help=options.OUT, rich_help_panel=OUTPUT),
     ] = None,
     model: Annotated[
         Path | None,
@@ -204,41 +198,24 @@ def _check_files(out, model, report, force, data, extractor, scheduler):
 
     Returns whether the data is read with Dask.
     """
-    from importlib.util import find_spec
-
-    from cafelearn.cli.large_reading import is_large
+    from cafelearn.cli.large_pass import check_features, check_scheduler
+    from cafelearn.cli.options import need
     from cafelearn.cli.writing import check_outputs, kind_of
 
-    large = is_large(data)
-    if scheduler is not None:
-        if not large:
-            raise ValueError(
-                "--scheduler needs a directory of Parquet files, a Zarr array or a .npy file, "
-                f"got {data}."
-            )
-        _need("distributed", "--scheduler", "dask", find_spec)
-    if large and out is not None:
-        from cafelearn.cli.large_fit import check_features
-
-        check_features(out, force, data)
-    outputs = {"--out": None if large else out, "--model": model, "--report": report}
+    is_large = check_scheduler(data, scheduler)
+    if is_large and out is not None:
+        check_features(out, force, data=data)
+    outputs = {"--out": None if is_large else out, "--model": model, "--report": report}
     check_outputs(outputs, force, data)
-    if out is not None and (large or kind_of(out)[0] in ("parquet", "feather")):
-        _need("pyarrow", "--out", "cli", find_spec)
+    if out is not None and not is_large and kind_of(out)[0] in ("parquet", "feather"):
+        need("pyarrow", "--out", "cli")
     if model is not None:
-        _need("skops", "--model", "cli", find_spec)
+        need("skops", "--model", "cli")
         if extractor is Extractor.umap:
             raise ValueError("--model cannot save a model with the extractor umap.")
     if report is not None:
-        _need("jinja2", "--report", "report", find_spec)
-    return large
-
-
-def _need(package, option, extra, find_spec):
-    if find_spec(package) is None:
-        raise ImportError(
-            f"{option} needs the package {package}: pip install 'cafelearn[{extra}]'."
-        )
+        need("jinja2", "--report", "report")
+    return is_large
 
 
 def _check_names(frame, label, row_id):
@@ -268,12 +245,13 @@ def _estimator(clusters, cafe, **columns):
 
 def _fit_large(run, estimator, data, scheduler, label, out, model, report, force):
     from cafelearn.cli import large_fit as large
+    from cafelearn.cli.large_pass import computing, read
 
-    with large.computing(scheduler, estimator.cafe.n_jobs):
-        table = large.read(run, data)
+    with computing(scheduler, estimator.cafe.n_jobs):
+        table = read(run, data, run.say)
         _check_names(table.frame, label, estimator.id_column)
         large.fit(run, estimator, table, label, out, force)
-        _remark_columns(run, estimator, table.frame.head(1_000))
+        _remark_columns(run, estimator, table.frame.partitions[0].compute().head(1_000))
         files = {} if out is None else {"features": out}
         if model is not None:
             files["model"] = _save(estimator, model, force)
@@ -335,10 +313,12 @@ def _remark_columns(run, estimator, frame):
 def _write(run, estimator, frame, label, data, out, model, report, force):
     files = {}
     if out is not None:
-        from cafelearn.cli.place import features_table
+        from cafelearn.cli.place import features_table, row_names
         from cafelearn.cli.writing import write_table
 
-        files["features"] = write_table(features_table(estimator, frame), out, force)
+        names = row_names(estimator, frame)
+        table = features_table(estimator.cafe_, estimator.encode(frame), names)
+        files["features"] = write_table(table, out, force)
     if model is not None:
         files["model"] = _save(estimator, model, force)
     if report is not None:

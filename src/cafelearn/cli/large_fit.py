@@ -1,70 +1,18 @@
 """cafe fit on tables that need not fit into memory: the same steps, partition by partition."""
 
 import time
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.cli.large_reading import PARQUET, read_large
+from cafelearn.cli.large_pass import for_parts, over_parts, write_part
+from cafelearn.cli.place import features_table
 from cafelearn.cli.summary import LOWEST, doubtful_rows, facts_of, show_fit
 
 # Rows that a report is made from.
 REPORT_ROWS = 10_000
 # A column of classes has fewer values.
 MOST_CLASSES = 1_000
-SECONDS = 10
-
-
-@contextmanager
-def computing(scheduler, jobs):
-    """Where the body computes: on threads of this process, or on a cluster that is there."""
-    if scheduler is None:
-        import dask
-        from joblib import effective_n_jobs
-
-        with dask.config.set(scheduler="threads", num_workers=effective_n_jobs(jobs)):
-            yield
-        return
-    from distributed import Client
-
-    try:
-        client = Client(scheduler, timeout=SECONDS)
-    except (OSError, ValueError):
-        raise ValueError(f"--scheduler {scheduler}: no Dask scheduler answers there.") from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=SECONDS)
-        except TimeoutError:
-            raise ValueError(f"--scheduler {scheduler}: the cluster has no workers.") from None
-        yield
-
-
-def check_features(out, force, data):
-    """Raise unless the features can be written to the directory `out`."""
-    from cafelearn._files import check_directory
-
-    if out.suffix.lower() not in ("", *PARQUET):
-        raise ValueError(
-            f"--out {out}: the features of so many rows are written as a directory of Parquet "
-            "files; its name should end in .parquet or in nothing."
-        )
-    if out.resolve() in (data.resolve(), *data.resolve().parents):
-        raise ValueError(f"--out {out} is where the data is read from.")
-    check_directory(out, ".parquet", force)
-
-
-def read(run, data):
-    """The table, and what there is to say about it."""
-    large = read_large(data, run.remark)
-    n_rows, n_parts = sum(large.lengths), len(large.lengths)
-    n_columns = len(large.frame.columns)
-    run.facts["data"] = {"path": data, "rows": n_rows, "columns": n_columns, "parts": n_parts}
-    run.say(
-        f"Found {data}: {n_rows:,} rows, {n_columns:,} columns, to be read in "
-        f"{n_parts:,} part{'s' if n_parts > 1 else ''}"
-    )
-    return large
 
 
 def fit(run, estimator, large, label, out, force):
@@ -75,7 +23,7 @@ def fit(run, estimator, large, label, out, force):
     with watch(run, sum(large.lengths)):
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
-    found = _survey(estimator, large, label, out, force)
+    found = _survey(run, estimator, large, label, out, force)
     run.facts |= facts_of(estimator, found.counts, found.n_doubtful, found.doubtful)
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
@@ -123,50 +71,24 @@ class Survey(NamedTuple):
     classes: dict  # class -> rows of it in each cluster
 
 
-def _survey(estimator, large, label, out, force):
+def _survey(run, estimator, large, label, out, force):
     """One pass over all rows, which writes their features if that is wanted."""
-    import dask
-
-    from cafelearn._files import atomic_directory
-    from cafelearn.persistence import without_lazy_labels
-
-    worker = dask.delayed(without_lazy_labels(estimator), pure=False)
-    parts = large.frame.to_delayed()
-    first = np.cumsum(large.lengths) - large.lengths
-
-    def survey(folder):
-        tasks = [
-            dask.delayed(_survey_part)(
-                part,
-                worker,
-                int(first[i]),
-                label,
-                None if folder is None else str(folder.absolute() / f"part-{i:05d}.parquet"),
-            )
-            for i, part in enumerate(parts)
-        ]
-        return _merged(dask.compute(*tasks))
-
-    if out is None:
-        return survey(None)
-    with atomic_directory(out, ".parquet", force) as folder:
-        return survey(folder)
+    worker, id_type = for_parts(estimator), large.types.get(estimator.id_column)
+    parts = over_parts(run, _survey_part, large, worker, label, id_type, out=out, force=force)
+    return _merged(parts)
 
 
-def _survey_part(frame, estimator, first, label, path):
-    from cafelearn.cli.place import features_table
-
-    table = features_table(estimator, frame)
-    if estimator.id_column is None:
-        table["row"] += first
+def _survey_part(frame, first, path, estimator, label, id_type):
+    names = None if estimator.id_column is None else frame[estimator.id_column]
+    table = features_table(estimator.cafe_, estimator.encode(frame), names, first)
     if path is not None:
-        table.to_parquet(path, index=False)
+        write_part(table, path, id_type)
     cluster, margin = table["cluster"].to_numpy(), table["margin"].to_numpy()
     k = estimator.cafe_.n_clusters
-    names = None if estimator.id_column is None else table.iloc[:, 0].to_numpy()
+    ids = None if names is None else names.to_numpy()
     classes = {} if label is None else _classes(frame[label], cluster, k)
     counts = np.bincount(cluster, minlength=k)
-    return Survey(counts, *doubtful_rows(cluster, margin, names, first), classes)
+    return Survey(counts, *doubtful_rows(cluster, margin, ids, first), classes)
 
 
 def _classes(known, cluster, k):

@@ -21,6 +21,7 @@ class Large(NamedTuple):
 
     frame: object  # dask.dataframe.DataFrame
     lengths: list  # rows of each partition
+    types: dict  # column -> its type in the files, where they are Parquet
 
 
 def is_large(path):
@@ -34,7 +35,7 @@ def read_large(path, remark=lambda text: None):
 
     `remark` is called with a sentence for everything that was repaired or guessed.
     """
-    _need_dask(path)
+    need_dask(path)
     path = Path(path).absolute()  # workers may have been started elsewhere
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
@@ -43,7 +44,8 @@ def read_large(path, remark=lambda text: None):
     return _read_array(path)
 
 
-def _need_dask(path):
+def need_dask(path):
+    """Raise if what reads such a path is not installed."""
     try:
         import dask.dataframe  # noqa: F401
     except ImportError as error:
@@ -74,7 +76,8 @@ def _read_parquet(path, remark):
     new = repaired(names, remark)
     if new != names:
         frame = frame.rename(columns=dict(zip(names, new, strict=True)))
-    return Large(frame, lengths)
+    types = dict(zip(schema.names, schema.types, strict=True))
+    return Large(frame, lengths, {n: types[old] for n, old in zip(new, names, strict=True)})
 
 
 def _parquet_files(path):
@@ -193,7 +196,7 @@ def _read_array(path):
         raise ValueError(f"{path} has no rows.")
     X = X.rechunk({1: -1})
     frame = dd.from_dask_array(X, columns=[f"x{v}" for v in range(X.shape[1])])
-    return Large(frame, list(X.chunks[0]))
+    return Large(frame, list(X.chunks[0]), {})
 
 
 def _open_npy(path):

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -24,6 +25,16 @@ LargeData = Annotated[
         "into memory, a directory of Parquet files, a Zarr array or a .npy file."
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, to use its cluster for a directory or array."
+    ),
+]
+OUT = (
+    "Write the features to this table, or those of a directory or array to this directory of "
+    "Parquet files."
+)
 Model = Annotated[Path, typer.Argument(help="A model that cafe fit --model has written.")]
 
 READING = "Reading text files"
@@ -69,3 +80,11 @@ def make_reading(delimiter, decimal, missing, no_header):
     if delimiter == decimal:
         raise ValueError(f"--delimiter and --decimal must differ, both are {decimal!r}.")
     return Reading(delimiter, decimal, tuple(missing or ()), not no_header)
+
+
+def need(package, option, extra):
+    """Raise if the package that an option takes is not installed."""
+    if find_spec(package) is None:
+        raise ImportError(
+            f"{option} needs the package {package}: pip install 'cafelearn[{extra}]'."
+        )

@@ -21,12 +21,14 @@ def register(app):
 
 def transform(
     model: options.Model,
-    data: options.Data,
-    out: Annotated[Path, typer.Option(help="Write the features to this table.")],
+    data: options.LargeData,
+    out: Annotated[Path, typer.Option(help=options.OUT)],
     row_id: Annotated[
         str | None,
         typer.Option("--id", help="Column that names the rows; that of the fit if left out."),
     ] = None,
+    jobs: options.Jobs = -1,
+    scheduler: options.Scheduler = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
@@ -38,15 +40,13 @@ def transform(
 ):
     """Extract the features of new rows with a fitted model."""
     with session("transform", quiet, as_json, debug) as run:
-        from cafelearn.cli.writing import check_outputs, kind_of, write_table
-
         reading = options.make_reading(delimiter, decimal, missing, no_header)
-        check_outputs({"--out": out}, force, model, data)
-        kind_of(out)
-        estimator, frame = _load(run, model, data, reading)
-        table = features_table(estimator, frame, _id_column(estimator, frame, row_id))
-        counts = table["cluster"].value_counts().sort_index()
-        write_table(table, out, force)
+        is_large = _check_files(out, force, model, data, scheduler)
+        estimator = _load(model)
+        if is_large:
+            counts = _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force)
+        else:
+            counts = _transform(run, estimator, data, row_id, jobs, reading, out, force)
         run.facts |= {
             "clusters": [{"cluster": l, "rows": n} for l, n in counts.items()],
             "files": {"features": out},
@@ -54,6 +54,44 @@ def transform(
         shown = ", ".join(f"{l}: {n:,}" for l, n in counts.items())
         run.say(f"Rows in each cluster: {shown}")
         run.say(f"Wrote the features to {out}")
+
+
+def _check_files(out, force, model, data, scheduler):
+    """Everything that can fail about the files before they are read.
+
+    Returns whether the data is read with Dask.
+    """
+    from cafelearn.cli.large_pass import check_features, check_scheduler
+    from cafelearn.cli.writing import check_outputs, kind_of
+
+    is_large = check_scheduler(data, scheduler)
+    if is_large:
+        check_features(out, force, data=data, model=model)
+    else:
+        check_outputs({"--out": out}, force, model, data)
+        kind_of(out)
+    return is_large
+
+
+def _transform(run, estimator, data, row_id, jobs, reading, out, force):
+    from cafelearn.cli.writing import write_table
+
+    frame = _read(run, data, reading)
+    cafe, names = estimator.cafe_, row_names(estimator, frame, row_id)
+    cafe.models_[cafe.p_].set_params(n_jobs=jobs)
+    table = features_table(cafe, estimator.encode(frame), names)
+    write_table(table, out, force)
+    return table["cluster"].value_counts().sort_index()
+
+
+def _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force):
+    from cafelearn.cli.large_pass import computing, read
+    from cafelearn.cli.large_transform import transform
+
+    with computing(scheduler, jobs):
+        large = read(run, data, run.note)
+        id_column = _id_column(estimator, large.frame.columns, row_id)
+        return transform(run, estimator, large, id_column, out, force)
 
 
 def explain(
@@ -81,7 +119,7 @@ def explain(
         reading = options.make_reading(delimiter, decimal, missing, no_header)
         if (row is None) == (row_id is None):
             raise ValueError("give the row by either --row or --id.")
-        estimator, frame = _load(run, model, data, reading)
+        estimator, frame = _load(model), _read(run, data, reading)
         place = _row_of(estimator, frame, row, row_id)
         # Only the row in question is looked at, so that others may be incomplete.
         found = contributions(estimator, frame.iloc[[place]], 0)
@@ -89,27 +127,38 @@ def explain(
         _show(run, found, name, place, features or len(found))
 
 
-def features_table(estimator, frame, id_column=None):
-    """The table that fit and transform write: name, cluster, margin and features of rows."""
+def features_table(cafe, encoded, names=None, first=0):
+    """The table that fit and transform write: name, cluster, margin and features of rows.
+
+    `names` is a column of the table. Rows without them have numbers, from `first` on.
+    """
     import pandas as pd
 
-    encoded = estimator.encode(frame)
-    cafe = estimator.cafe_
-    names = cafe.get_feature_names_out()
-    table = pd.DataFrame(cafe.transform(encoded), columns=names)
+    table = pd.DataFrame(cafe.transform(encoded), columns=cafe.get_feature_names_out())
     table.insert(0, "margin", cafe.assignment_margin(encoded))
     table.insert(0, "cluster", cafe.predict(encoded))
-    id_column = id_column or _id_column(estimator, frame)
-    if id_column is None:
-        table.insert(0, "row", range(len(frame)))
+    if names is None:
+        table.insert(0, "row", range(first, first + len(table)))
     else:
-        name = f"{id_column} (id)" if id_column in table.columns else id_column
-        table.insert(0, name, frame[id_column].to_numpy())
+        name = f"{names.name} (id)" if names.name in table.columns else names.name
+        table.insert(0, name, names.to_numpy())
     return table
 
 
-def _load(run, path, data, reading):
-    from cafelearn.cli.reading import read_table
+def row_names(estimator, frame, wanted=None):
+    """The column that names the rows, by default that of the fit; None if it is not there."""
+    column = _id_column(estimator, frame.columns, wanted)
+    return None if column is None else frame[column]
+
+
+def _id_column(estimator, columns, wanted=None):
+    if wanted is not None and wanted not in columns:
+        raise ValueError(f"--id {wanted!r}: there is no such column.")
+    own = estimator.id_column
+    return wanted or (own if own in columns else None)
+
+
+def _load(path):
     from cafelearn.persistence import load_model
     from cafelearn.tabular import TabularCAFE
 
@@ -118,17 +167,16 @@ def _load(run, path, data, reading):
         raise ValueError(
             f"{path} holds a {type(model).__name__}; the command needs a model of cafe fit."
         )
+    return model
+
+
+def _read(run, data, reading):
+    from cafelearn.cli.reading import read_table
+
     frame = read_table(data, reading, run.remark)
     run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
     run.note(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
-    return model, frame
-
-
-def _id_column(estimator, frame, wanted=None):
-    if wanted is not None and wanted not in frame.columns:
-        raise ValueError(f"--id {wanted!r}: there is no such column.")
-    own = estimator.id_column
-    return wanted or (own if own in frame.columns else None)
+    return frame
 
 
 def _row_of(estimator, frame, row, row_id):
@@ -136,13 +184,13 @@ def _row_of(estimator, frame, row, row_id):
         if row >= len(frame):
             raise ValueError(f"--row {row}: the table has rows 0 to {len(frame) - 1}.")
         return row
-    column = _id_column(estimator, frame)
-    if column is None:
+    names = row_names(estimator, frame)
+    if names is None:
         raise ValueError("--id needs a model that was fitted with --id; use --row instead.")
-    places = (frame[column].astype(str) == row_id).to_numpy().nonzero()[0]
+    places = (names.astype(str) == row_id).to_numpy().nonzero()[0]
     if len(places) != 1:
         found = "no row has" if not len(places) else f"{len(places)} rows have"
-        raise ValueError(f"--id {row_id!r}: {found} this value in column {column!r}.")
+        raise ValueError(f"--id {row_id!r}: {found} this value in column {names.name!r}.")
     return int(places[0])
 
 

@@ -1,4 +1,4 @@
-"""Progress of a fit: a bar on a terminal, now and then a line elsewhere."""
+"""Progress: a bar on a terminal, now and then a line elsewhere."""
 
 import time
 from contextlib import contextmanager
@@ -32,12 +32,22 @@ def watch(session, n_rows=0, words="starts"):
         yield
         return
     note_compiling(session, n_rows)
-    with _bar(words) if session.is_terminal() else _lines(session, words) as update:
+    with counting(session, words) as update:
         token = PROGRESS.set(update)
         try:
             yield
         finally:
             PROGRESS.reset(token)
+
+
+@contextmanager
+def counting(session, words):
+    """A function update(done, total), which shows how many of the `words` are done."""
+    if session.quiet:
+        yield lambda done, total: None
+        return
+    with _bar(words) if session.is_terminal() else _lines(session, words) as update:
+        yield update
 
 
 @contextmanager

@@ -4,8 +4,11 @@ A pass is one task for each block; what the tasks return is combined on the work
 few parts are left, so that the client receives as much for a thousand blocks as for ten.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from copy import copy
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -23,6 +26,8 @@ from cafelearn.kernels.assign import chunk_rows
 
 # As many parts are combined by one task; the client itself combines no more.
 FAN_IN = 16
+# The client combines the parts of no more blocks than this.
+SCATTERED = 64
 
 
 class Rows(NamedTuple):
@@ -63,7 +68,7 @@ class Reading(NamedTuple):
             weights = _checked(weights, len(X))
         X = np.ascontiguousarray(X, dtype=self.dtype)
         if weights is None:
-            weights = np.ones(len(X))
+            weights = _ones(len(X))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         return Rows(_writable(X), _writable(weights), number, first_chunk, self.fit)
 
@@ -71,6 +76,12 @@ class Reading(NamedTuple):
         X = np.ascontiguousarray(block, dtype=self.dtype)
         with config_context(assume_finite=True):
             return self.scaler.transform(X) if len(X) else X
+
+
+@lru_cache(maxsize=4)
+def _ones(n_rows):
+    """Equal weights, kept for the blocks and passes to come."""
+    return np.ones(n_rows)
 
 
 def _checked(weights, n_rows):
@@ -118,14 +129,35 @@ class Order(NamedTuple):
     check: bool
 
 
-def _run(order, rows, weights, number, first_chunk):
-    order = order.value
-    rows = order.reading(read(rows), read(weights), number, first_chunk, order.check)
-    return order.run(rows, order.request)
+def _run(order, rows, weights, numbers, first_chunks):
+    """One task: some blocks. Returns their parts, each with the number of its first block."""
+    order, parts = order.value, []
+    for block in zip(rows, weights, numbers, first_chunks, strict=True):
+        raw, heavy, number, first_chunk = block
+        data = order.reading(read(raw), read(heavy), number, first_chunk, order.check)
+        parts.append((number, order.run(data, order.request)))
+    return _joined(order, parts, numbers)
 
 
-def _combine(order, parts):
-    return order.value.combine(parts)
+def _joined(order, parts, numbers):
+    """The parts, those of blocks that follow each other combined."""
+    runs = []
+    for (number, part), before in zip(parts, [None, *numbers], strict=False):
+        if before is not None and number == before + 1:
+            runs[-1][1].append(part)
+        else:
+            runs.append((number, [part]))
+    return [(number, order.combine(run) if len(run) > 1 else run[0]) for number, run in runs]
+
+
+def _combine(order, tasks):
+    """The parts of tasks, of which together no block is missing in between, as one."""
+    return _in_order(order.value.combine, tasks)
+
+
+def _in_order(combine, tasks):
+    parts = sorted((part for task in tasks for part in task), key=itemgetter(0))
+    return [(parts[0][0], combine([part for _, part in parts]))]
 
 
 class Blocks:
@@ -149,6 +181,7 @@ class Blocks:
         self._reading = Reading(uuid4().hex, array.shape[1], self.dtype, owner, None)
         self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
         self._first_chunks = [0] * len(self._sources)
+        self._groups = _groups(self._sources, _scheduler(array)[1])
 
     def scaled(self, scaler):
         """The same blocks, seen through a scaler."""
@@ -182,12 +215,17 @@ class Blocks:
         """One pass: run(rows, request) for every block, combined in their order."""
         order = Order(run, combine, request, self._reading, check)
         name = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}"
-        told = f"order-{name}"
-        layer = {told: Sealed(order)}
+        # Few tasks are told directly, which saves a round trip; many share what they are told.
+        told, layer = Sealed(order), {}
+        if len(self._groups) > FAN_IN:
+            told = f"order-{name}"
+            layer[told] = Sealed(order)
         keys = []
-        for number, (rows, weights) in enumerate(self._sources):
-            keys.append((name, number))
-            layer[keys[-1]] = (_run, told, rows, weights, number, self._first_chunks[number])
+        for numbers in self._groups:
+            rows, weights = map(list, zip(*(self._sources[i] for i in numbers), strict=True))
+            first_chunks = [self._first_chunks[i] for i in numbers]
+            keys.append((name, numbers[0]))
+            layer[keys[-1]] = (_run, told, rows, weights, numbers, first_chunks)
         level = 0
         while len(keys) > FAN_IN:
             level += 1
@@ -199,7 +237,8 @@ class Blocks:
             {**self._graph.layers, name: layer},
             {**self._graph.dependencies, name: set(self._graph.layers)},
         )
-        return combine(self._compute(graph, keys))
+        ((_, part),) = _in_order(combine, self._compute(graph, keys))
+        return part
 
     def _compute(self, graph, keys):
         schedule, client = _scheduler(self.array)
@@ -227,6 +266,35 @@ def _scheduler(array):
     schedule = get_scheduler(collections=[array])
     client = getattr(schedule, "__self__", None)
     return schedule, client if hasattr(client, "nthreads") else None
+
+
+def _groups(sources, client):
+    """The numbers of the blocks that one task takes.
+
+    Those in the memory of one worker go together, as a task costs more than a look at a block
+    that is at hand. A worker gets a task for each of its threads. Where there are so many
+    that their parts must be combined before the client gets them, only such go together as
+    follow each other.
+    """
+    alone = [[number] for number in range(len(sources))]
+    if client is None or not all(hasattr(rows, "key") for rows, _ in sources):
+        return alone
+    held, threads = client.who_has([rows for rows, _ in sources]), client.nthreads()
+    homes = [min(held.get(rows.key) or [""]) for rows, _ in sources]
+    if len(sources) <= SCATTERED and sum(threads.values()) <= FAN_IN:
+        at_home = {
+            home: [i for i, other in enumerate(homes) if other == home] for home in homes
+        }
+        shares = [np.array_split(at_home[home], threads.get(home, 1)) for home in at_home]
+        return sorted(share.tolist() for parts in shares for share in parts if len(share))
+    groups, counts = [], Counter(homes)
+    for number, home in enumerate(homes):
+        at_most = -(-counts[home] // max(1, threads.get(home, 1)))
+        if groups and homes[groups[-1][0]] == home and len(groups[-1]) < at_most:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
 class ByNumber:

@@ -8,7 +8,9 @@ division into blocks of whole chunks gives the same bits as one thread does.
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
+from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, merge
 
 
@@ -33,29 +35,37 @@ class NodeSums(NamedTuple):
     present: np.ndarray  # (n_descents, k) clusters that have a row, of any weight
 
 
+@njit(**EXACT)
 def width(n_clusters, n_features, n_far=0):
     """How many numbers a Sums of this shape holds."""
     return 2 * n_clusters + (2 + N_TERMS + n_far) * n_clusters * n_features + 3 + n_features
 
 
+@njit(**EXACT)
 def sums_in(numbers, n_clusters, n_features):
     """A Sums whose arrays are parts of a row of numbers."""
     k, m = n_clusters, n_features
-    n_far = FAR_TERMS if len(numbers) > width(k, m) else 0
-    lengths = [k, k, k * m, k * m, k * N_TERMS * m, k * n_far * m, 2, 1, m]
-    parts = np.split(numbers, np.cumsum(lengths)[:-1])
-    mass, fingerprint, low, high, terms, far, changed, farthest, farthest_row = parts
+    size, n_far = k * m, FAR_TERMS if len(numbers) > width(k, m, 0) else 0
+    terms = 2 * k + 2 * size
+    far = terms + N_TERMS * size
+    rest = far + n_far * size
     return Sums(
-        mass,
-        fingerprint.view(np.uint64),
-        low.reshape(k, m),
-        high.reshape(k, m),
-        terms.reshape(k, N_TERMS, m),
-        far.reshape(k, n_far, m),
-        changed.view(np.int64),
-        farthest,
-        farthest_row,
+        numbers[:k],
+        numbers[k : 2 * k].view(np.uint64),
+        numbers[2 * k : 2 * k + size].reshape(k, m),
+        numbers[2 * k + size : terms].reshape(k, m),
+        numbers[terms:far].reshape(k, N_TERMS, m),
+        numbers[far:rest].reshape(k, n_far, m),
+        numbers[rest : rest + 2].view(np.int64),
+        numbers[rest + 2 : rest + 3],
+        numbers[rest + 3 :],
     )
+
+
+@njit(**EXACT)
+def _add(total, part, n_clusters, n_features):
+    """Merge one row of numbers into another."""
+    merge(sums_in(total, n_clusters, n_features), sums_in(part, n_clusters, n_features))
 
 
 def write_sums(numbers, sums):
@@ -88,10 +98,7 @@ def _settle(stack, n_clusters, n_features):
         (begin, size, left), (_, other, right) = stack[-2:]
         if size != other or begin % (2 * size):
             return
-        merge(
-            sums_in(left, n_clusters, n_features),
-            sums_in(right, n_clusters, n_features),
-        )
+        _add(left, right, n_clusters, n_features)
         stack[-2:] = [(begin, 2 * size, left)]
 
 
@@ -99,12 +106,12 @@ def totals(part, n_clusters, n_features):
     """The sums over all chunks, one Sums for each descent."""
     found = []
     for numbers in part.numbers:
-        right = sums_in(_writable(numbers[-1]), n_clusters, n_features)
+        right = _writable(numbers[-1])
         for left in numbers[-2::-1]:
-            left = sums_in(_writable(left), n_clusters, n_features)
-            merge(left, right)
+            left = _writable(left)
+            _add(left, right, n_clusters, n_features)
             right = left
-        found.append(right)
+        found.append(sums_in(right, n_clusters, n_features))
     return found
 
 

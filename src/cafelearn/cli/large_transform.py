@@ -1,0 +1,136 @@
+"""cafe transform on tables that need not fit into memory: rows are placed part by part."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cafelearn._words import listed
+from cafelearn.cli.large_pass import for_parts, over_parts, write_part
+from cafelearn.cli.place import features_table
+from cafelearn.encoding import _as_numbers, refuse_infinite, refuse_missing, value_text
+
+# Different texts of a column that a part may tell of: it might have one for each row.
+MOST_TEXTS = 100
+
+
+def transform(run, estimator, large, id_column, out, force):
+    """Write the features of all rows; gives the number of rows of each cluster that has any."""
+    encoder = estimator.encoder_
+    encoder._check_known_columns(large.frame._meta)
+    used = [*encoder.numbers_, *encoder.categories_]
+    needed = used if id_column is None else [*dict.fromkeys([*used, id_column])]
+    large = large._replace(frame=large.frame[needed])
+    arguments = (for_parts(estimator), used, id_column, large.types.get(id_column))
+    try:
+        with warnings.catch_warnings():
+            # Of these, all parts are spoken of together.
+            warnings.filterwarnings("ignore", "Column .* has values that the fit has not seen")
+            parts = over_parts(run, _place_part, large, *arguments, out=out, force=force)
+    except ValueError:
+        _refuse(run, encoder, large)
+        raise
+    _remark_unseen(run, encoder, parts)
+    counts = np.sum([part.counts for part in parts], axis=0)
+    return {l: int(n) for l, n in enumerate(counts) if n}
+
+
+class Unseen(NamedTuple):
+    """Values of a category that the fit has not seen."""
+
+    n_rows: int
+    texts: list
+    cut_off: bool
+
+
+class Placed(NamedTuple):
+    """What was seen of some rows."""
+
+    counts: np.ndarray  # rows of each cluster
+    unseen: dict  # column -> Unseen
+
+
+def _place_part(frame, first, path, estimator, used, id_column, id_type):
+    cafe, encoder = estimator.cafe_, estimator.encoder_
+    names = None if id_column is None else frame[id_column]
+    table = features_table(cafe, encoder.transform(frame[used]), names, first)
+    write_part(table, path, id_type)
+    counts = np.bincount(table["cluster"], minlength=cafe.n_clusters)
+    found = {name: _unseen(frame[name], known) for name, known in encoder.categories_.items()}
+    return Placed(counts, {name: unseen for name, unseen in found.items() if unseen.n_rows})
+
+
+def _unseen(column, known):
+    if column.dtype == object:  # its values need not be hashable
+        column = column.map(value_text, na_action="ignore")
+    codes, values = pd.factorize(column)  # -1 where there is none
+    texts = pd.Index([value_text(value) for value in values.astype(object)], dtype=object)
+    is_new = ~texts.isin(known)
+    n_rows = np.bincount(codes[codes >= 0], minlength=len(texts))[is_new].sum()
+    new = texts[is_new].unique()
+    return Unseen(int(n_rows), new[:MOST_TEXTS].tolist(), len(new) > MOST_TEXTS)
+
+
+def _remark_unseen(run, encoder, parts):
+    """Say what the encoder says of a table in memory."""
+    for name in encoder.categories_:
+        found = [part.unseen[name] for part in parts if name in part.unseen]
+        if not found:
+            continue
+        n_rows = sum(unseen.n_rows for unseen in found)
+        texts = _distinct(unseen.texts for unseen in found)
+        cut_off = any(unseen.cut_off for unseen in found)
+        shown = f"{listed(texts[:3])} and many more" if cut_off else listed(texts, most=3)
+        run.remark(
+            f"Column {name!r} has values that the fit has not seen, in {n_rows} rows: {shown}. "
+            "They count as none of the categories."
+        )
+
+
+def _distinct(lists):
+    return list(dict.fromkeys(item for items in lists for item in items))
+
+
+class Faults(NamedTuple):
+    """What is wrong with some rows."""
+
+    words: dict  # column of numbers -> texts that are none
+    infinite: dict  # column -> how many
+    missing: dict
+
+
+def _refuse(run, encoder, large):
+    """Raise what the encoder raises for a table in memory, if anything: counts of all rows."""
+    parts = over_parts(run, _faults, large, encoder)
+    for name in encoder.numbers_:
+        words = _distinct(part.words.get(name, ()) for part in parts)
+        _as_numbers(encoder, pd.DataFrame({name: words}), [name])
+    refuse_infinite(encoder, _added(part.infinite for part in parts))
+    if not encoder.fillings_:
+        refuse_missing(encoder, _added(part.missing for part in parts))
+
+
+def _faults(frame, first, path, encoder):
+    words, infinite, missing = {}, {}, {}
+    for name in encoder.numbers_:
+        try:
+            numbers = _as_numbers(encoder, frame, [name])
+        except ValueError:
+            column = frame[name]
+            bad = column[pd.to_numeric(column, errors="coerce").isna()].dropna()
+            words[name] = bad.astype(str).unique()[:MOST_TEXTS].tolist()
+        else:
+            infinite[name] = int(np.isinf(numbers).sum())
+            missing[name] = int(np.isnan(numbers).sum())
+    missing |= {name: int(frame[name].isna().sum()) for name in encoder.categories_}
+    return Faults(words, infinite, missing)
+
+
+def _added(counts):
+    """Sums of counts, for each name in any of them."""
+    total = {}
+    for part in counts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return total
