@@ -11,7 +11,16 @@ from cafelearn.descent import Memory, chunk_pass, descend, one_cluster
 from cafelearn.kernels.anchors import empty_lists
 from cafelearn.kernels.assign import assign_chunk, make_geometry
 from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
+from cafelearn.kernels.moving import _doubtful, empty_bounds
 from cafelearn.kernels.power import negative_powers, reciprocal
+from cafelearn.kernels.screening import (
+    Found,
+    bounds_of,
+    look_from,
+    make_screen,
+    n_groups,
+    place_rows,
+)
 from cafelearn.kernels.series import add_far, add_series
 from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD, empty_sums
 from cafelearn.kernels.vectors import inside_window, lowest_bit
@@ -106,6 +115,28 @@ class TestSameAsThePlainLoop:
         ).astype(float)
         assert_equal(*fits(X, 4, p, offset=np.log(0.01)))
 
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3, 6])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda X: X + 1e6,  # far from the origin, where single precision is too coarse
+            lambda X: X * 10.0 ** np.arange(-5, 4),  # units that differ much
+            lambda X: np.round(X, 1),  # many rows as far from one centre as from another
+            lambda X: np.vstack([X[:3_000]] * 4),  # every row four times
+            lambda X: np.vstack([X, X[:1] + 1e4]),  # one row far away from all others
+        ],
+    )
+    def test_hard_for_single_precision(self, blobs, p, change):
+        X = change(blobs)
+        assert_equal(*fits(X, 6, p), atol=5e-10 * np.ptp(X, axis=0).max())
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3])
+    @pytest.mark.parametrize("k", [1, 2, 40])
+    def test_more_clusters_than_bounds(self, p, k):
+        X, _ = make_blobs(8_000, 3, 12, seed=3)
+        assert n_groups(40, X.shape[1] * 8) == 1
+        assert_equal(*fits(X, k, p, max_iter=30))
+
     @pytest.mark.parametrize("p", [1.1, 3])
     def test_empty_clusters_are_reseeded(self, p):
         X, _ = make_blobs(9_000, 4, 3, seed=1)
@@ -163,7 +194,7 @@ class Passes:
         centers = X[np.random.default_rng(0).choice(len(X), k, replace=False)]
         self.state = start(centers, feature_scale, self.problem)
         self.labels = np.full(len(X), -1, dtype=np.int32)
-        self.bounds = np.zeros((2, len(X)), dtype=np.float32)
+        self.bounds = empty_bounds(len(X), k, X.shape[1] * 8)
         self.lists = empty_lists(X, self.ones, k, len(X), keep_lists)
         self.phases, self.asleep, self.asked = [], [], []
 
@@ -171,6 +202,9 @@ class Passes:
         phase = first_phase(self.problem)
         while phase != STOP:
             sums = empty_sums(*self.state.centers.shape, FAR_TERMS)
+            if phase == MOVE and self.labels[0] >= 0:
+                doubtful = _doubtful(self.labels, self.bounds.copy(), self.state.drift)
+                self.asleep.append(int((doubtful < 0).sum()))
             chunk_pass(
                 sums,
                 phase,
@@ -186,8 +220,6 @@ class Passes:
             )
             self.phases.append(phase)
             self.asked.append(int((self.state.brackets.open == ALL).sum()))
-            if phase == MOVE:
-                self.asleep.append(int(sums.changed[1]))
             watch(phase, self)
             phase = advance_swiftly(phase, self.state, sums, self.problem)
         return self
@@ -195,7 +227,8 @@ class Passes:
 
 class TestBounds:
     @pytest.mark.parametrize("p", [1.1, 1.5, 3])
-    def test_they_hold_for_every_row_in_every_pass(self, blobs, p):
+    @pytest.mark.parametrize("repeat", [1, 2, 4])
+    def test_they_hold_for_every_row_in_every_pass(self, blobs, p, repeat):
         def watch(phase, passes):
             if phase != MOVE:
                 return
@@ -205,17 +238,53 @@ class TestBounds:
             own = distances[np.arange(len(X)), passes.labels]
             np.testing.assert_array_equal(passes.labels, distances.argmin(axis=1))
             distances[np.arange(len(X)), passes.labels] = np.inf
-            assert (passes.bounds[0] >= own * (1 - 1e-8)).all()
-            assert (passes.bounds[1] <= distances.min(axis=1) * (1 + 1e-8)).all()
+            assert (passes.bounds[:, 0] >= own * (1 - 1e-8)).all()
+            groups = np.arange(6) * n // 6
+            for group in range(n):
+                others = distances[:, groups == group].min(axis=1)
+                assert (passes.bounds[:, 1 + group] <= others * (1 + 1e-8)).all()
 
-        Passes(blobs[:6_000].copy(), 6, p).run(watch)
+        X = np.hstack([blobs[:6_000]] * repeat)
+        n = n_groups(6, X.shape[1] * 8)
+        assert n == {1: 1, 2: 3, 4: 6}[repeat]
+        Passes(X, 6, p).run(watch)
 
     @pytest.mark.parametrize("p", [1.1, 1.5, 3])
     def test_they_let_rows_sleep(self, p):
         X, _ = make_blobs(6_000, 6, 4, seed=0)
         passes = Passes(X, 4, p).run()
-        assert passes.asleep[0] == 0
         assert passes.asleep[-1] > 0.5 * len(X)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5, 3, 5])
+    def test_what_single_precision_tells(self, blobs, p):
+        rng = np.random.default_rng(0)
+        X = blobs * rng.uniform(0.01, 1, size=9)
+        passes = Passes(X, 6, p)
+        problem = passes.problem
+        geometry, state = problem.geometry, passes.state
+        state.scaled_weights[:] = rng.dirichlet(np.ones(9), size=6)
+        screen = make_screen(X, 6, 1)
+        error = look_from(screen, -1, state, geometry)
+        size = len(X)
+        found = Found(
+            np.zeros(size, dtype=np.int32),
+            np.empty(size, dtype=np.float32),
+            np.empty((size, 2), dtype=np.float32),
+            np.empty(size, dtype=np.float32),
+            np.zeros(size, dtype=np.bool_),
+        )
+        for first in range(0, size, 128):
+            rows = np.arange(first, min(first + 128, size))
+            place_rows(found, rows, 0, X, screen, error, geometry)
+        low, high = bounds_of(found, 9, geometry)
+        scaled = state.scaled_weights[None] * np.abs(X[:, None] - state.centers[None])
+        distances = np.sort((scaled**p).sum(axis=2) ** (1 / p), axis=1)
+        assert found.seen.all()
+        assert (low <= distances[:, 0]).all()
+        assert (high >= distances[:, 0]).all()
+        assert (found.bounds[:, 1] <= distances[:, 1]).all()
+        # They are close enough to leave few rows open.
+        assert (high < found.bounds[:, 1]).mean() > 0.99
 
 
 class TestAnchors:

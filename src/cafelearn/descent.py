@@ -13,7 +13,7 @@ from numba import njit
 from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk
 from cafelearn.kernels.assign import buffer, member_chunk, relabel_chunk
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
-from cafelearn.kernels.moving import move_chunk
+from cafelearn.kernels.moving import empty_bounds, move_chunk
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.sums import clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
@@ -319,7 +319,7 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
     shape = state.centers.shape
     memory = None
     if problem.swift:
-        bounds = np.zeros((2, len(X)), dtype=np.float32)
+        bounds = empty_bounds(len(X), shape[0], X.shape[1] * X.itemsize)
         needed = problem.anchored
         lists = empty_lists(X, sample_weight, shape[0], problem.chunk, needed)
         memory = Memory(bounds, lists)

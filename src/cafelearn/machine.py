@@ -80,7 +80,7 @@ class State(NamedTuple):
     mass: np.ndarray  # (k,) sample weight then
     typical: np.ndarray  # (k, m) distance of a member from its centre
     placed: np.ndarray  # (2, k, m) centres and scaled weights at the last assignment
-    drift: np.ndarray  # (k, 4) how far distances may have changed since, see kernels.moving
+    drift: np.ndarray  # (k, 3) how far distances may have changed since, see kernels.moving
     history: np.ndarray  # one hash of all labels per iteration
     path: np.ndarray  # log of the objective per iteration
     counters: np.ndarray
@@ -141,7 +141,7 @@ def start(centers, feature_scale, problem):
         np.zeros(n_clusters),
         np.zeros(centers.shape),
         np.stack([centers, scaled_weights]).astype(np.float64),
-        np.full((n_clusters, 4), np.nan),
+        np.full((n_clusters, 3), np.nan),
         np.zeros(problem.max_iter + 1, dtype=np.uint64),
         np.full(problem.max_iter, np.nan),
         np.array([0, 0, 0, 0, 1]),

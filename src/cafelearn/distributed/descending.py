@@ -25,6 +25,7 @@ from cafelearn.kernels.anchors import Lists, empty_lists, trimmed
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.centers import Brackets
+from cafelearn.kernels.moving import empty_bounds
 from cafelearn.kernels.sums import FAR_TERMS
 from cafelearn.kernels.tree import empty_stack, stacked
 from cafelearn.machine import (
@@ -169,13 +170,15 @@ class _Work:
     def _bounds(self):
         """The bounds that are remembered, or such as have nothing to say."""
         request, rows = self.request, self.rows
+        n_clusters, n_features = request.centers.shape
+        size = n_clusters, n_features * rows.X.itemsize
         if request.phase != MOVE:
-            return np.empty((2, 0), dtype=np.float32)
+            return empty_bounds(0, *size)
         known = CACHE.get(_kept(rows, "bounds", request.descent), request.n_assigned)
         if known is not None:
             return known[0].copy()
         self.state.drift[:] = np.nan
-        return np.zeros((2, len(rows.X)), dtype=np.float32)
+        return empty_bounds(len(rows.X), *size)
 
     def _lists(self):
         """Room for the values near the anchors, or those that are remembered, or none."""

@@ -32,47 +32,60 @@ from cafelearn.kernels.screening import (
     bounds_of,
     look_from,
     make_screen,
+    n_groups,
+    place_rows,
     screen_rows,
     settle_pending,
 )
+from cafelearn.kernels.vectors import smaller
 
-# Rows of the bounds of each row of the data.
-UPPER = 0  # on the distance to the own centre
-LOWER = 1  # on the distance to every other centre
-# Columns of the drift of each cluster since the last assignment: the distance to the own
-# centre has become at most GROWTH (upper + SHIFT), those to all others are at least
-# SHRINKAGE (lower - SLIDE).
-GROWTH, SHIFT, SHRINKAGE, SLIDE = range(4)
+# The bounds of each row: the first is on the distance to the own centre, those that follow are
+# on the distances to all other centres of a group.
+UPPER, LOWER = 0, 1
+# Columns of the drift of each cluster since the last assignment: the distance to its centre
+# has become at most GROWTH (distance + SHIFT), and at least SHRINKAGE (distance - SHIFT).
+GROWTH, SHIFT, SHRINKAGE = range(3)
 # Bounds on distances are widened by this, which is more than the rounding of a distance.
 BOUND_SLACK, BOUND_SLACK_SINGLE = 1e-9, 2e-5
 # They are kept as float32, and widened by more than that rounds.
 WIDER, NARROWER = 1 + 3e-7, 1 - 3e-7
+# A bound where there is nothing to be bounded.
+BEYOND = 1e30
+# So many rows of a chunk that were left alone may be measured to find the farthest.
+FEW = 32
+
+
+def empty_bounds(n_rows, n_clusters, bytes_per_row):
+    """Room for the bounds of rows."""
+    return np.zeros((n_rows, LOWER + n_groups(n_clusters, bytes_per_row)), dtype=np.float32)
 
 
 @njit(**EXACT)
 def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geometry, survey):
     """Assign the rows of a chunk, and sum the pulls of those that move.
 
-    IN  labels of the whole data and bounds (2, n or 0), float32, updated in place; state.drift
-        (k, 4) and state.typical (k, m), the distance of a member from its centre
+    IN  labels of the whole data and bounds (n or 0, 1 + groups), float32, updated in place;
+        state.drift (k, 3) and state.typical (k, m), the distance of a member from its centre
         `survey` asks for the moments of all rows instead of the pulls of those that move
-    OUT sums.mass, fingerprint, changed, farthest (of the rows that were looked at); in terms
-        the pulls of the rows that join a cluster minus those of the rows that leave it, or
-        the moments of the members
+    OUT sums.mass, fingerprint, changed, farthest (but for the rows that changed[1] counts);
+        in terms the pulls of the rows that join a cluster minus those of the rows that leave
+        it, or the moments of the members
     """
     n_clusters, size = len(state.centers), stop - start
-    doubtful = _doubtful(labels[start:stop], bounds[:, start:stop], state.drift)
-    unlabelled = labels[start] < 0
-    rows, begin = sort_by_label(doubtful, start, n_clusters)
+    unlabelled, known = labels[start] < 0, len(bounds) > 0
     found = Found(
         labels[start:stop].copy(),
         np.empty(size, dtype=np.float32),
-        np.empty(size, dtype=np.float32),
+        bounds[start:stop] if known else np.zeros((size, bounds.shape[1]), dtype=np.float32),
         np.empty(size, dtype=np.float32),
         np.zeros(size, dtype=np.bool_),
     )
+    doubtful = found.labels
+    if known and not unlabelled:
+        doubtful = _doubtful(found.labels, found.bounds, state.drift)
+    rows, begin = sort_by_label(doubtful, start, n_clusters)
     pending, n_pending = np.empty((2, size * n_clusters), dtype=np.int32), 0
-    screen = make_screen(X, n_clusters)
+    screen = make_screen(X, n_clusters, found.bounds.shape[1] - LOWER)
     for group in range(0 if unlabelled else 1, n_clusters + 1):
         old, first, last = group - 1, begin[group], begin[group + 1]
         if first == last:
@@ -80,16 +93,17 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
         error = look_from(screen, old, state, geometry)
         for at in range(first, last, BLOCK):
             block = rows[at : min(at + BLOCK, last)]
+            if unlabelled:
+                place_rows(found, block, start, X, screen, error, geometry)
+                continue
             n_pending = screen_rows(
-                found, pending, n_pending, block, start, old, X, screen, geometry
+                found, pending, n_pending, block, start, old, X, screen, error, geometry
             )
-            for i in block:
-                found.error[i - start] = error
     settle_pending(found, pending[:, :n_pending], start, X, state.centers, screen, geometry)
     roots = bounds_of(found, X.shape[1], geometry)
     _settle_close(found, roots, X, start, state, geometry)
-    least = _report(sums, labels, bounds, found, roots, sample_weight, start)
-    _find_farthest(sums, found, roots, least, X, sample_weight, start, state, geometry)
+    least = _report(sums, labels, found, roots, sample_weight, start)
+    _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
     if survey:
         _add_moments_of_all(sums, found.labels, X, sample_weight, start, state, geometry)
     else:
@@ -103,15 +117,28 @@ def _doubtful(labels, bounds, drift):
 
     The bounds are moved.
     """
-    if bounds.shape[1] == 0 or labels[0] < 0:
+    if np.isnan(drift[:, SHIFT]).any():
+        bounds[:] = 0
         return labels
+    n_clusters, n_groups = len(drift), bounds.shape[1] - LOWER
+    single, wider, narrower = np.float32, np.float32(WIDER), np.float32(NARROWER)
+    growth, shift = np.empty(n_clusters, dtype=single), np.empty(n_clusters, dtype=single)
+    shrinkage, slide = np.full(n_groups, single(BEYOND)), np.zeros(n_groups, dtype=single)
+    for l in range(n_clusters):
+        group = l * n_groups // n_clusters
+        growth[l], shift[l] = wider * drift[l, GROWTH], wider * drift[l, SHIFT]
+        shrinkage[group] = min(shrinkage[group], single(narrower * drift[l, SHRINKAGE]))
+        slide[group] = max(slide[group], shift[l])
     out = labels.copy()
     for j in range(len(labels)):
-        l = labels[j]
-        upper = drift[l, GROWTH] * (bounds[UPPER, j] + drift[l, SHIFT])
-        lower = drift[l, SHRINKAGE] * (bounds[LOWER, j] - drift[l, SLIDE])
-        bounds[UPPER, j], bounds[LOWER, j] = upper * WIDER, lower * NARROWER
-        out[j] = -1 if upper < lower else l
+        l, own = labels[j], bounds[j]
+        upper = growth[l] * (own[UPPER] + shift[l]) * wider
+        own[UPPER], least = upper, single(BEYOND)
+        for group in range(n_groups):
+            lower = shrinkage[group] * (own[LOWER + group] - slide[group]) * narrower
+            own[LOWER + group] = lower
+            least = smaller(least, lower)
+        out[j] = -1 if upper < least else l
     return out
 
 
@@ -121,7 +148,12 @@ def _settle_close(found, roots, X, start, state, geometry):
     close = np.empty(len(found.labels), dtype=np.int64)
     count = 0
     for j in range(len(found.labels)):
-        if found.seen[j] and not roots[1, j] < roots[2, j]:
+        if not found.seen[j]:
+            continue
+        least = np.float32(BEYOND)
+        for column in range(LOWER, found.bounds.shape[1]):
+            least = smaller(least, found.bounds[j, column])
+        if not roots[1, j] < least:
             close[count] = start + j
             count += 1
     if count == 0:
@@ -129,6 +161,7 @@ def _settle_close(found, roots, X, start, state, geometry):
     centers, weights = state.centers, state.scaled_weights
     n_clusters, n_features = centers.shape
     features, root = np.arange(n_features), 1 / geometry.p
+    n_groups = found.bounds.shape[1] - LOWER
     columns, distances, peaks = buffer(n_features, X), buffer(n_clusters, X), buffer(0, X)
     nearest, second = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
     labels = np.empty(BLOCK, dtype=np.int32)
@@ -146,23 +179,27 @@ def _settle_close(found, roots, X, start, state, geometry):
         for b in range(size):
             j = rows[b] - start
             found.labels[j] = labels[b]
-            distance, other = nearest[b] ** root, second[b] ** root
+            distance = nearest[b] ** root
             roots[0, j], roots[1, j] = distance * NARROWER, distance * WIDER
-            roots[2, j] = other * NARROWER
+            lower = found.bounds[j, LOWER:]
+            lower[:] = BEYOND
+            for l in range(n_clusters):
+                if l != labels[b]:
+                    group, low = l * n_groups // n_clusters, distances[l, b] ** root
+                    lower[group] = min(lower[group], low * NARROWER)
 
 
 @njit(**EXACT)
-def _report(sums, labels, bounds, found, roots, sample_weight, start):
-    """What all rows have to say, and the bounds of those that were looked at.
+def _report(sums, labels, found, roots, sample_weight, start):
+    """What all rows have to say, and the upper bounds of those that were looked at.
 
     Returns the largest lower bound of a row's distance from its centre.
     """
-    bounded, least = bounds.shape[1] > 0, np.float32(-1)
+    least = np.float32(-1)
     for j in range(len(found.labels)):
         i, label = start + j, found.labels[j]
-        sums.changed[1] += not found.seen[j]
-        if found.seen[j] and bounded:
-            bounds[UPPER, i], bounds[LOWER, i] = roots[1, j], roots[2, j]
+        if found.seen[j]:
+            found.bounds[j, UPPER] = roots[1, j]
         if sample_weight[i] == 0:
             continue
         sums.mass[label] += sample_weight[i]
@@ -174,8 +211,16 @@ def _report(sums, labels, bounds, found, roots, sample_weight, start):
 
 
 @njit(**EXACT)
-def _find_farthest(sums, found, roots, least, X, sample_weight, start, state, geometry):
-    """The row that is farthest from its centre, of those that were looked at."""
+def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry):
+    """The row that is farthest from its centre.
+
+    Rows that were left alone count if few of them can be it; else they are reported.
+    """
+    alone = 0
+    for j in range(len(found.labels)):
+        alone += not (found.seen[j] or found.bounds[j, UPPER] < least)
+    if alone > FEW:
+        sums.changed[1] += alone
     if least < 0:
         return
     n_features = X.shape[1]
@@ -183,7 +228,9 @@ def _find_farthest(sums, found, roots, least, X, sample_weight, start, state, ge
     columns, distances = buffer(n_features, X), buffer(len(state.centers), X)
     for j in range(len(found.labels)):
         i, l = start + j, found.labels[j]
-        if roots[1, j] < least or not found.seen[j] or sample_weight[i] == 0:
+        if found.bounds[j, UPPER] < least or sample_weight[i] == 0:
+            continue
+        if alone > FEW and not found.seen[j]:
             continue
         transpose(columns, X, np.full(1, i), 1, features)
         distances_to(
@@ -276,7 +323,6 @@ def measure_drift(state, p):
     n_clusters, n_features = state.centers.shape
     drift, placed = state.drift, state.placed
     slack = BOUND_SLACK if state.centers.itemsize == 8 else BOUND_SLACK_SINGLE
-    smallest = np.empty(n_clusters)
     for l in range(n_clusters):
         growth, shrinkage, peak = 0.0, np.inf, 0.0
         for v in range(n_features):
@@ -293,13 +339,7 @@ def measure_drift(state, p):
                 shift += (step / peak) ** p
             shift = peak * shift ** (1 / p)
         drift[l, GROWTH], drift[l, SHIFT] = growth * (1 + slack), shift * (1 + slack)
-        smallest[l] = shrinkage * (1 - slack)
+        drift[l, SHRINKAGE] = shrinkage * (1 - slack)
         for v in range(n_features):
             placed[0, l, v] = state.centers[l, v]
             placed[1, l, v] = state.scaled_weights[l, v]
-    for l in range(n_clusters):
-        drift[l, SHRINKAGE], drift[l, SLIDE] = np.inf, 0.0
-        for other in range(n_clusters):
-            if other != l:
-                drift[l, SHRINKAGE] = min(drift[l, SHRINKAGE], smallest[other])
-                drift[l, SLIDE] = max(drift[l, SLIDE], drift[other, SHIFT])

@@ -50,10 +50,14 @@ class Screen(NamedTuple):
 
     distances: np.ndarray  # (k, block)
     columns: np.ndarray  # (m, block)
-    nearest: np.ndarray  # (block,)
-    second: np.ndarray
-    labels: np.ndarray
-    doubt: np.ndarray
+    nearest: np.ndarray  # (1, block)
+    before: np.ndarray  # (1, block) the same before the last centre was looked at
+    roots: np.ndarray  # (1, block)
+    labels: np.ndarray  # (block,)
+    marked: np.ndarray  # (block,)
+    lower: np.ndarray  # (groups, block) bounds of the distances to the other centres
+    examined: np.ndarray  # (groups,)
+    group: np.ndarray  # (k,) the group of each centre
     origin: np.ndarray  # (m,) where it looks from, of the type of the data
     centers: np.ndarray  # (k, m) seen from there
     weights: np.ndarray  # (k, m)
@@ -61,6 +65,9 @@ class Screen(NamedTuple):
     offsets: np.ndarray  # (k,)
     bases: np.ndarray  # (m, block) where they touch
     powers: np.ndarray
+    features: np.ndarray  # (m,) their numbers
+    zeros: np.ndarray  # (k, m)
+    ones: np.ndarray  # (1, m)
 
 
 class Found(NamedTuple):
@@ -68,22 +75,31 @@ class Found(NamedTuple):
 
     labels: np.ndarray  # nearest centre
     nearest: np.ndarray  # its distance
-    second: np.ndarray  # a lower bound of the distance to every other centre
-    error: np.ndarray  # of the roots of the distances, beside their relative error
+    bounds: np.ndarray  # (rows, 1 + groups) of the roots of the distances, see kernels.moving
+    error: np.ndarray  # of roots, beside their relative error
     seen: np.ndarray  # whether the row was looked at
 
 
+def n_groups(n_clusters, bytes_per_row):
+    """How many lower bounds are kept for each row: in a tenth of its own room, one at least."""
+    return int(min(n_clusters, max(1, bytes_per_row // 40)))
+
+
 @njit(**EXACT)
-def make_screen(X, n_clusters):
+def make_screen(X, n_clusters, n_groups):
     n_features = X.shape[1]
     single = np.empty(0, dtype=np.float32)
     return Screen(
         buffer(n_clusters, single),
         buffer(n_features, single),
-        buffer(np.int64(1), single)[0],
-        buffer(np.int64(1), single)[0],
+        buffer(np.int64(1), single),
+        buffer(np.int64(1), single),
+        buffer(np.int64(1), single),
         np.empty(BLOCK, dtype=np.int32),
         np.empty(BLOCK, dtype=np.int32),
+        buffer(n_groups, single),
+        np.empty(n_groups, dtype=np.bool_),
+        np.arange(n_clusters) * n_groups // n_clusters,
         np.empty(n_features, dtype=X.dtype),
         np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty((n_clusters, n_features), dtype=np.float32),
@@ -91,6 +107,9 @@ def make_screen(X, n_clusters):
         np.empty(n_clusters, dtype=np.float32),
         buffer(n_features, single),
         buffer(n_features, single),
+        np.arange(n_features),
+        np.zeros((n_clusters, n_features), dtype=np.float32),
+        np.ones((1, n_features), dtype=np.float32),
     )
 
 
@@ -147,9 +166,6 @@ def _draw_tangents(screen, old, state, geometry):
     bases, powers = screen.bases, screen.powers
     n_clusters, n_features = centers.shape
     number = np.float32
-    origin = np.zeros((1, n_features), dtype=np.float32)
-    unit = np.ones((1, n_features), dtype=np.float32)
-    features = np.arange(n_features)
     for first in range(0, n_clusters, BLOCK):
         size = min(BLOCK, n_clusters - first)
         for v in range(n_features):
@@ -161,7 +177,15 @@ def _draw_tangents(screen, old, state, geometry):
                 powers[v, b] = 0
         width = padded(size)
         add_powers(
-            powers, -n_features, bases, features, origin, unit, 0, width, geometry.coarse
+            powers,
+            -n_features,
+            bases,
+            screen.features,
+            screen.zeros,
+            screen.ones,
+            0,
+            width,
+            geometry.coarse,
         )
         for b in range(size):
             l, total = first + b, number(0)
@@ -214,7 +238,7 @@ def _add_lines(out, columns, centers, slopes, l, size):
 
 
 @njit(**SUMS)
-def _compare_lines(doubt, second, lines, nearest, l, offset, error, size):
+def _compare_lines(marked, lower, lines, nearest, l, offset, error, size):
     """Mark the rows that may be nearer to centre l; bound the distance of the others."""
     prefer_wide_vectors()
     one = np.float32(1)
@@ -222,108 +246,205 @@ def _compare_lines(doubt, second, lines, nearest, l, offset, error, size):
     less, more = one - error, offset * (one + error)
     count = 0
     for b in range(size):
-        near = lines[l, b] <= (nearest[b] + offset) * safe
-        doubt[b] = near
-        second[b] = smaller(second[b], beyond if near else lines[l, b] * less - more)
+        near = lines[l, b] <= (nearest[0, b] + offset) * safe
+        marked[b] = near
+        lower[b] = smaller(lower[b], beyond if near else lines[l, b] * less - more)
         count += near
     return count
 
 
+@njit(**SUMS)
+def _take_nearer(marked, lower, nearest, before, distances, l, size):
+    """Mark and count the rows that are nearer to centre l; bound the distance of the others."""
+    prefer_wide_vectors()
+    beyond, count = np.float32(np.inf), 0
+    for b in range(size):
+        closer = distances[l, b] < nearest[0, b]
+        marked[b] = closer
+        lower[b] = smaller(lower[b], beyond if closer else distances[l, b])
+        before[0, b] = nearest[0, b]
+        nearest[0, b] = smaller(nearest[0, b], distances[l, b])
+        count += closer
+    return count
+
+
 @njit(**EXACT)
-def _measure(screen, l, columns, centers, size, plan):
-    """Distances of a block to centre l."""
+def _measure(screen, l, centers, size, plan):
+    """Distances of the block to centre l."""
     for b in range(size):
         screen.distances[l, b] = 0
-    features = np.arange(centers.shape[1])
-    add_features(screen.distances, l, columns, features, centers, screen.weights, size, plan)
+    add_features(
+        screen.distances,
+        l,
+        screen.columns,
+        screen.features,
+        centers,
+        screen.weights,
+        size,
+        plan,
+    )
 
 
 @njit(**EXACT)
-def screen_rows(found, pending, n_pending, rows, start, old, X, screen, geometry):
-    """Nearest centres of up to BLOCK rows of one old label.
+def _take_roots(screen, numbers, row, size, geometry):
+    """Roots of a row of numbers."""
+    largest = np.finfo(np.float32).max
+    for b in range(size):
+        numbers[row, b] = min(numbers[row, b], largest)
+        screen.roots[0, b] = 0
+    add_powers(
+        screen.roots,
+        0,
+        numbers[row : row + 1],
+        screen.features[:1],
+        screen.zeros,
+        screen.ones,
+        0,
+        size,
+        geometry.coarse_root,
+    )
+
+
+@njit(**EXACT)
+def _choose_groups(screen, found, rows, start, old, error, slack):
+    """Groups of centres to be examined: where the bound of a row does not tell enough.
+
+    That of the old centre is, because the row may leave it.
+    """
+    screen.examined[:] = False
+    for b in range(len(rows)):
+        bounds = found.bounds[rows[b] - start]
+        upper = screen.roots[0, b] * (1 + slack) + error
+        for group in range(len(screen.examined)):
+            screen.examined[group] |= not upper < bounds[1 + group]
+    screen.examined[screen.group[old]] = True
+
+
+@njit(**EXACT)
+def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, geometry):
+    """Nearest centres of up to BLOCK rows of one old label, seen from its centre.
 
     Pairs of a row and a centre that tangents leave open are added to the pending ones, of
     which there are `n_pending`; returns how many there are now.
     """
-    distances, columns = screen.distances, screen.columns
-    labels, closest, other = screen.labels, screen.nearest, screen.second
+    distances, nearest, labels = screen.distances, screen.nearest, screen.labels
     n_clusters, n_features = screen.centers.shape
-    size = len(rows)
-    width = padded(size)
-    _transpose_from(columns, X, rows, size, screen.origin)
-    for b in range(width):
-        labels[b], closest[b], other[b] = n_clusters, np.inf, np.inf
-    cheap = old < 0 or _is_cheap(geometry.coarse)
-    error = np.float32(relative_error(n_features, geometry.p))
-    for j in range(n_clusters):
-        # The old centre comes first.
-        l, count = j, width
-        if old >= 0 and j <= old:
-            l = old if j == 0 else j - 1
-        if not cheap and j > 0:
-            _add_lines(distances, columns, screen.centers, screen.slopes, l, width)
+    size, width = len(rows), padded(len(rows))
+    cheap = _is_cheap(geometry.coarse)
+    relative = np.float32(relative_error(n_features, geometry.p))
+    slack, error = 2 * relative, np.float32(error)
+    _transpose_from(screen.columns, X, rows, size, screen.origin)
+    labels[:] = old
+    screen.lower[:] = np.inf
+    _measure(screen, old, screen.centers, width, geometry.coarse)
+    nearest[0, :width] = distances[old, :width]
+    _take_roots(screen, nearest, 0, width, geometry)
+    _choose_groups(screen, found, rows, start, old, error, slack)
+    for l in range(n_clusters):
+        lower = screen.lower[screen.group[l]]
+        if l == old or not screen.examined[screen.group[l]]:
+            continue
+        count = width
+        if not cheap:
+            _add_lines(distances, screen.columns, screen.centers, screen.slopes, l, width)
+            offset = screen.offsets[l]
             count = _compare_lines(
-                screen.doubt, other, distances, closest, l, screen.offsets[l], error, width
+                screen.marked, lower, distances, nearest, l, offset, relative, width
             )
         if count > MANY * width:
-            _measure(screen, l, columns, screen.centers, width, geometry.coarse)
-            take_nearer(labels, closest, other, distances, l, width)
+            _measure(screen, l, screen.centers, width, geometry.coarse)
+            count = _take_nearer(
+                screen.marked, lower, nearest, screen.before, distances, l, width
+            )
+            for b in range(size if count > 0 else 0):
+                if screen.marked[b]:
+                    left = screen.lower[screen.group[labels[b]]]
+                    left[b] = min(left[b], screen.before[0, b])
+                    labels[b] = l
         elif count > 0:
             for b in range(size):
-                if screen.doubt[b]:
+                if screen.marked[b]:
                     pending[0, n_pending] = rows[b] - start
                     pending[1, n_pending] = l
                     n_pending += 1
     for b in range(size):
         i = rows[b] - start
-        found.labels[i], found.nearest[i], found.second[i] = labels[b], closest[b], other[b]
-        found.seen[i] = True
+        found.labels[i], found.nearest[i] = labels[b], nearest[0, b]
+        found.error[i], found.seen[i] = error, True
+    for group in range(len(screen.examined)):
+        if screen.examined[group]:
+            _take_roots(screen, screen.lower, group, width, geometry)
+            for b in range(size):
+                low = screen.roots[0, b] * (1 - slack) - error
+                found.bounds[rows[b] - start, 1 + group] = low
     return n_pending
+
+
+@njit(**EXACT)
+def place_rows(found, rows, start, X, screen, error, geometry):
+    """Nearest centres of up to BLOCK rows that have no label, with one bound for all others."""
+    nearest, second, labels = screen.nearest, screen.lower, screen.labels
+    size, width = len(rows), padded(len(rows))
+    slack, error = np.float32(2 * relative_error(X.shape[1], geometry.p)), np.float32(error)
+    _transpose_from(screen.columns, X, rows, size, screen.origin)
+    labels[:] = len(screen.centers)
+    nearest[:] = np.inf
+    second[0] = np.inf
+    for l in range(len(screen.centers)):
+        _measure(screen, l, screen.centers, width, geometry.coarse)
+        take_nearer(labels, nearest[0], second[0], screen.distances, l, width)
+    _take_roots(screen, second, 0, width, geometry)
+    for b in range(size):
+        i = rows[b] - start
+        found.labels[i], found.nearest[i] = labels[b], nearest[0, b]
+        found.error[i], found.seen[i] = error, True
+        found.bounds[i, 1:] = screen.roots[0, b] * (1 - slack) - error
 
 
 @njit(**EXACT)
 def settle_pending(found, pending, start, X, centers, screen, geometry):
     """Measure the distances that the tangents left open."""
     n_clusters, n_features = centers.shape
-    here = np.zeros((n_clusters, n_features), dtype=np.float32)
+    slack = np.float32(2 * relative_error(n_features, geometry.p))
     order, begin = sort_by_label(pending[1], 0, n_clusters)
     for l in range(n_clusters):
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
-            size = min(BLOCK, begin[l + 2] - first)
-            rows = order[first : first + size]
+            rows = order[first : min(first + BLOCK, begin[l + 2])]
+            size, width = len(rows), padded(len(rows))
             for b in range(size):
                 rows[b] = start + pending[0, rows[b]]
             _transpose_from(screen.columns, X, rows, size, centers[l])
-            _measure(screen, l, screen.columns, here, padded(size), geometry.coarse)
+            _measure(screen, l, screen.zeros, width, geometry.coarse)
             for b in range(size):
-                i, distance = rows[b] - start, screen.distances[l, b]
-                if distance < found.nearest[i]:
-                    found.second[i] = min(found.second[i], found.nearest[i])
-                    found.labels[i], found.nearest[i] = l, distance
-                else:
-                    found.second[i] = min(found.second[i], distance)
+                i, into = rows[b] - start, l
+                screen.before[0, b] = max(screen.distances[l, b], found.nearest[i])
+                if screen.distances[l, b] < found.nearest[i]:
+                    into = found.labels[i]
+                    found.labels[i], found.nearest[i] = l, screen.distances[l, b]
+                screen.marked[b] = 1 + screen.group[into]
+            _take_roots(screen, screen.before, 0, size, geometry)
+            for b in range(size):
+                i, column = rows[b] - start, screen.marked[b]
+                low = screen.roots[0, b] * (1 - slack) - found.error[i]
+                found.bounds[i, column] = min(found.bounds[i, column], low)
 
 
 @njit(**EXACT)
 def bounds_of(found, n_features, geometry):
-    """Bounds of the roots of what was found: to the nearest centre from below and from above,
-    and to all others from below. (3, rows)
-    """
+    """Bounds of the roots of the distances to the nearest centre, from below and above."""
     size = len(found.labels)
-    width = padded(size)
-    numbers = np.zeros((2, width), dtype=np.float32)
-    roots = np.zeros((2, width), dtype=np.float32)
-    largest = np.finfo(np.float32).max
+    numbers = np.zeros((1, padded(size)), dtype=np.float32)
+    roots = np.zeros_like(numbers)
     for i in range(size):
         if found.seen[i]:
-            numbers[0, i] = min(found.nearest[i], largest)
-            numbers[1, i] = min(found.second[i], largest)
-    pair, one = np.zeros((1, 2), dtype=np.float32), np.ones((1, 2), dtype=np.float32)
-    add_powers(roots, -2, numbers, np.arange(2), pair, one, 0, width, geometry.coarse_root)
-    error = np.float32(2 * relative_error(n_features, geometry.p))
-    out = np.empty((3, size), dtype=np.float32)
+            numbers[0, i] = found.nearest[i]
+    zero, one = np.zeros((1, 1), dtype=np.float32), np.ones((1, 1), dtype=np.float32)
+    add_powers(
+        roots, 0, numbers, np.arange(1), zero, one, 0, padded(size), geometry.coarse_root
+    )
+    slack = np.float32(2 * relative_error(n_features, geometry.p))
+    out = np.empty((2, size), dtype=np.float32)
     for i in range(size):
-        out[0, i] = roots[0, i] * (1 - error) - found.error[i]
-        out[1, i] = roots[0, i] * (1 + error) + found.error[i]
-        out[2, i] = roots[1, i] * (1 - error) - found.error[i]
+        out[0, i] = roots[0, i] * (1 - slack) - found.error[i]
+        out[1, i] = roots[0, i] * (1 + slack) + found.error[i]
     return out

@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     high: np.ndarray  # (k, m) largest member
     terms: np.ndarray  # (k, N_TERMS, m)
     far: np.ndarray  # (k, FAR_TERMS or 0, m)
-    changed: np.ndarray  # (2,) rows whose label changed, and rows that were not looked at
+    changed: np.ndarray  # (2,) rows whose label changed, and rows that may be the farthest
     farthest: np.ndarray  # (1,) largest distance of a row to its own centre
     farthest_row: np.ndarray  # (m,) that row
 
