@@ -7,10 +7,14 @@ import reference
 from cafelearn.kernels.assign import (
     BLOCK,
     PAD,
+    buffer,
     make_geometry,
     member_chunk,
+    padded,
     project_rows,
     relabel_chunk,
+    transpose,
+    transpose_all,
 )
 from cafelearn.kernels.sums import (
     ABOVE,
@@ -172,3 +176,33 @@ def test_projection_depends_on_values_alone():
 
 def test_padding_divides_the_block():
     assert BLOCK % PAD == 0
+
+
+class TestTranspose:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("m", [1, 3, 7, 8, 9, 16, 50])
+    @pytest.mark.parametrize("size", [1, 7, 8, 31, 64, 100, BLOCK])
+    def test_all_and_some_features(self, dtype, m, size):
+        rng = np.random.default_rng(m * size)
+        X = rng.normal(size=(300, m)).astype(dtype)
+        rows = rng.choice(300, size, replace=False)
+        for features in (np.arange(m), np.arange(0, m, 2), np.arange(m // 3 + 1)):
+            columns = buffer(m, X)
+            columns[:] = np.nan
+            transpose(columns, X, rows, size, features)
+            np.testing.assert_array_equal(columns[features, :size], X[rows][:, features].T)
+            # What is left of the last vector is like the first row.
+            width = padded(size)
+            rest = np.broadcast_to(X[rows[0], features][:, None], (len(features), width - size))
+            np.testing.assert_array_equal(columns[features, size:width], rest)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("m", [8, 13, 50])
+    def test_seen_from_a_place_in_single_precision(self, dtype, m):
+        rng = np.random.default_rng(m)
+        X = (1e4 + rng.normal(size=(300, m))).astype(dtype)
+        rows, origin = rng.permutation(300)[:100], X[0].copy()
+        columns = buffer(m, np.empty(0, dtype=np.float32))
+        transpose_all(columns, X, rows, 100, origin)
+        expected = (X[rows] - origin).T.astype(np.float32)
+        np.testing.assert_array_equal(columns[:, :100], expected)

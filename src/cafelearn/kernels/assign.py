@@ -27,7 +27,13 @@ from cafelearn.kernels.power import (
     power_plan,
 )
 from cafelearn.kernels.pulls import add_extrema, add_members
-from cafelearn.kernels.vectors import larger, prefer_wide_vectors, smaller
+from cafelearn.kernels.vectors import (
+    LANES,
+    larger,
+    prefer_wide_vectors,
+    smaller,
+    transpose_tile,
+)
 
 BLOCK = 128
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
@@ -83,7 +89,13 @@ def padded(size):
 
 @njit(**EXACT)
 def transpose(columns, X, rows, size, features):
-    """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row."""
+    """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row.
+
+    The other features of `columns` may be overwritten: half of them cost as much as all.
+    """
+    if 2 * len(features) >= X.shape[1] >= LANES:
+        transpose_all(columns, X, rows, size, None)
+        return
     whole = size - size % ROWS
     for first in range(0, whole, ROWS):
         # A few rows at a time: they stay in the cache, and each feature's are written at once.
@@ -95,6 +107,27 @@ def transpose(columns, X, rows, size, features):
         v = features[j]
         for b in range(whole, size):
             columns[v, b] = X[rows[b], v]
+        for b in range(size, padded(size)):
+            columns[v, b] = columns[v, 0]
+
+
+@njit(**EXACT)
+def transpose_all(columns, X, rows, size, origin):
+    """The same for all of at least LANES features, less those of an origin if there is one."""
+    prefer_wide_vectors()
+    n_features, whole = X.shape[1], size - size % LANES
+    for first in range(0, whole, LANES):
+        for v in range(0, n_features - LANES + 1, LANES):
+            transpose_tile(columns, X, rows, origin, first, v)
+        if n_features % LANES > 0:
+            # Some of these features come twice.
+            transpose_tile(columns, X, rows, origin, first, n_features - LANES)
+    for v in range(n_features):
+        for b in range(whole, size):
+            if origin is None:
+                columns[v, b] = X[rows[b], v]
+            else:
+                columns[v, b] = X[rows[b], v] - origin[v]
         for b in range(size, padded(size)):
             columns[v, b] = columns[v, 0]
 

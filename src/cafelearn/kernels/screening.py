@@ -19,6 +19,7 @@ from cafelearn.kernels.assign import (
     padded,
     sort_by_label,
     take_nearer,
+    transpose_all,
 )
 from cafelearn.kernels.power import (
     CUBE,
@@ -30,7 +31,7 @@ from cafelearn.kernels.power import (
     SUMS,
     add_powers,
 )
-from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
+from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, smaller
 
 # If tangents leave more of the rows of a block open than this, the whole block is measured.
 MANY = 0.3
@@ -41,8 +42,6 @@ OF_POWER, OF_LARGE_POWER, OF_SUM = 1e-5, 2e-4, 2e-7
 # places they are seen from; the largest power that may vanish; and the largest difference of
 # which the weight may (the ranges are no wider than machine.WIDEST_RANGE).
 OF_PLACE, VANISHING, WEIGHTLESS = 2.5e-7, 1e-37, 1e-25
-# Rows transposed at a time: a cache line of single numbers.
-ROWS = 16
 
 
 class Screen(NamedTuple):
@@ -201,15 +200,11 @@ def _draw_tangents(screen, old, state, geometry):
 @njit(**EXACT)
 def _transpose_from(columns, X, rows, size, origin):
     """columns[v, b] = X[rows[b], v] - origin[v], rounded; padded with copies of the first."""
-    whole = size - size % ROWS
-    n_features = X.shape[1]
-    for first in range(0, whole, ROWS):
-        for v in range(n_features):
-            place = origin[v]
-            for b in range(first, first + ROWS):
-                columns[v, b] = X[rows[b], v] - place
-    for v in range(n_features):
-        for b in range(whole, size):
+    if X.shape[1] >= LANES:
+        transpose_all(columns, X, rows, size, origin)
+        return
+    for v in range(X.shape[1]):
+        for b in range(size):
             columns[v, b] = X[rows[b], v] - origin[v]
         for b in range(size, padded(size)):
             columns[v, b] = columns[v, 0]

@@ -49,6 +49,77 @@ smaller = _extremum("minnum")
 LANES = 8
 
 
+def _flip(builder, rows):
+    """LANES vectors of LANES numbers, as a matrix, transposed.
+
+    Blocks of 1, 2 and 4 are swapped across the diagonal; each of these steps takes its
+    numbers from two vectors.
+    """
+    distance = 1
+    while distance < LANES:
+        mask_type = ir.VectorType(ir.IntType(32), LANES)
+        upper = [i if not i & distance else LANES + (i ^ distance) for i in range(LANES)]
+        lower = [i ^ distance if not i & distance else LANES + i for i in range(LANES)]
+        flipped = list(rows)
+        for i in range(LANES):
+            if not i & distance:
+                pair = rows[i], rows[i | distance]
+                flipped[i] = builder.shuffle_vector(*pair, ir.Constant(mask_type, upper))
+                flipped[i | distance] = builder.shuffle_vector(
+                    *pair, ir.Constant(mask_type, lower)
+                )
+        rows, distance = flipped, 2 * distance
+    return rows
+
+
+def _pointer(context, builder, array, place, lanes=1):
+    """Where the number at a place of an array is, as that of a vector if there are lanes."""
+    pointer = builder.gep(array.data, [place])
+    if lanes == 1:
+        return pointer
+    return builder.bitcast(pointer, ir.VectorType(pointer.type.pointee, lanes).as_pointer())
+
+
+@intrinsic
+def transpose_tile(typingctx, columns, X, rows, origin, b, v):
+    """columns[v + j, b + i] = X[rows[b + i], v + j] - origin[v + j] for i, j < LANES.
+
+    `origin` may be None. All arrays are C-contiguous. The numbers may be rounded.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        def array(i):
+            return context.make_array(signature.args[i])(context, builder, arguments[i])
+
+        into, source, chosen = array(0), array(1), array(2)
+        b, v = arguments[4:]
+        index = b.type
+        width = cgutils.unpack_tuple(builder, into.shape)[1]
+        n_features = cgutils.unpack_tuple(builder, source.shape)[1]
+        size = signature.args[1].dtype.bitwidth // 8
+        target = context.get_value_type(signature.args[0].dtype)
+        loaded, place = [], None
+        if signature.args[3] != types.none:
+            pointer = _pointer(context, builder, array(3), v, LANES)
+            place = builder.load(pointer, align=size)
+        for i in range(LANES):
+            row = builder.load(_pointer(context, builder, chosen, builder.add(b, index(i))))
+            begin = builder.add(builder.mul(row, n_features), v)
+            numbers = builder.load(_pointer(context, builder, source, begin, LANES), align=size)
+            if place is not None:
+                numbers = builder.fsub(numbers, place)
+            if numbers.type.element != target:
+                numbers = builder.fptrunc(numbers, ir.VectorType(target, LANES))
+            loaded.append(numbers)
+        for j, column in enumerate(_flip(builder, loaded)):
+            begin = builder.add(builder.mul(builder.add(v, index(j)), width), b)
+            pointer = _pointer(context, builder, into, begin, LANES)
+            builder.store(column, pointer, align=signature.args[0].dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.none(columns, X, rows, origin, types.intp, types.intp), codegen
+
+
 @intrinsic
 def inside_window(typingctx, values, place, anchor, scale, window):
     """Bits that tell which of the LANES values from a place on are inside a window.
