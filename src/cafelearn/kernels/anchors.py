@@ -33,7 +33,7 @@ from cafelearn.kernels.sums import (
 from cafelearn.kernels.vectors import LANES, inside_window, lowest_bit
 
 # The collected values of one chunk take no more room than this part of the chunk.
-ROOM = 1 / 16
+ROOM = 1 / 20
 
 
 class Lists(NamedTuple):

@@ -80,8 +80,8 @@ class Found(NamedTuple):
 
 
 def n_groups(n_clusters, bytes_per_row):
-    """How many lower bounds are kept for each row: in a tenth of its own room, one at least."""
-    return int(min(n_clusters, max(1, bytes_per_row // 40)))
+    """How many lower bounds are kept for each row: one for each 100 bytes that it has."""
+    return int(min(n_clusters, max(1, bytes_per_row // 100)))
 
 
 @njit(**EXACT)

@@ -1,0 +1,81 @@
+"""Whole fits of this checkout against those of another one.
+
+``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.shortcuts`` with the
+package in DIRECTORY/src and with this one, in turns, and compares their times and labels. The
+first versions let centres of large data be inexact; here they are exact in all of them.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+FITS = """
+import sys, time
+import numpy as np
+import cafelearn.descent as descent
+try:
+    from cafelearn.machine import data_scale, make_problem
+except ImportError:
+    from cafelearn.descent import data_scale, make_problem
+folder, p = sys.argv[1], float(sys.argv[2])
+X = np.load(folder + "/rows.npy")
+ones = np.ones(len(X))
+scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+problem = make_problem(X, p, scale, "mean", 300, 0.0)
+if "haste" in problem._fields:
+    problem = problem._replace(haste=0.0)
+starts = np.load(folder + "/starts.npy")
+descent.descend(X, ones, starts[0], feature_scale, problem)  # compile
+begin = time.perf_counter()
+found = [descent.descend(X, ones, Z, feature_scale, problem) for Z in starts]
+print(time.perf_counter() - begin)
+np.save(sys.argv[3], np.array([result.labels for result in found]))
+"""
+
+
+def run(source, folder, p, labels):
+    environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FITS, folder, str(p), labels],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path, help="the other checkout")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    from benchmarks.shortcuts import STARTS, draw, noisy_blobs
+
+    sources = {"ours": Path(__file__).parent.parent / "src", "other": options.directory / "src"}
+    with tempfile.TemporaryDirectory() as folder:
+        X, _ = noisy_blobs()
+        np.save(f"{folder}/rows.npy", X)
+        np.save(f"{folder}/starts.npy", [draw(X, 10, seed) for seed in range(STARTS)])
+        for p in (1.1, 1.5, 3.0):
+            best = dict.fromkeys(sources, np.inf)
+            for _ in range(options.rounds):
+                for name, source in sources.items():
+                    seconds = run(source.resolve(), folder, p, f"{folder}/{name}.npy")
+                    best[name] = min(best[name], seconds)
+            ours, other = (np.load(f"{folder}/{name}.npy") for name in sources)
+            same = "the same labels" if (ours == other).all() else "OTHER labels"
+            print(
+                f"p = {p:g}: {best['other']:.2f} s over {best['ours']:.2f} s = "
+                f"{best['other'] / best['ours']:.2f}, {same}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
