@@ -1,5 +1,6 @@
 """Data shared by the tests."""
 
+import math
 import os
 
 import numpy as np
@@ -43,3 +44,23 @@ def data(request):
         "blobs": lambda: make_blobs()[0],
     }[request.param]()
     return np.ascontiguousarray((X - X.mean(axis=0)) / np.ptp(X, axis=0))
+
+
+@pytest.fixture
+def cafe(capsys, monkeypatch):
+    """Run the command; gives exit code, standard output and standard error.
+
+    Lines about progress come now and then, and about compiling the first time: what is said
+    must not depend on the machine.
+    """
+    from cafelearn.cli import main, progress
+
+    monkeypatch.setattr(progress, "SECONDS", math.inf)
+    monkeypatch.setattr(progress, "kernels_are_compiled", lambda n_rows=0: True)
+
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

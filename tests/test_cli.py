@@ -14,7 +14,6 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE
-from cafelearn.cli import main
 from cafelearn.cli.reading import read_table
 from cafelearn.datasets import load
 from cafelearn.encoding import TableEncoder
@@ -36,18 +35,6 @@ def iris(tmp_path):
     path = tmp_path / "iris.csv"
     frame.to_csv(path, index=False)
     return path
-
-
-@pytest.fixture
-def cafe(capsys):
-    """Run the command; gives exit code, standard output and standard error."""
-
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 class TestFit:

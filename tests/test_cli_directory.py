@@ -14,7 +14,6 @@ from cafelearn.cli import (
     large_pass,
     large_reading,
     large_transform,
-    main,
     progress,
 )
 from cafelearn.datasets import load
@@ -25,18 +24,6 @@ pytest.importorskip("pyarrow")
 
 IRIS = load("iris").frame.rename(columns={"target": "species"})
 QUICK = ("--n-init", "2", "--p", "2", "--jobs", "2")
-
-
-@pytest.fixture
-def cafe(capsys):
-    """Run the command; gives exit code, standard output and standard error."""
-
-    def run(*args):
-        code = main([str(arg) for arg in args])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
