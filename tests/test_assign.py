@@ -5,17 +5,12 @@ import pytest
 
 import reference
 from cafelearn.kernels.assign import (
-    BLOCK,
-    PAD,
-    buffer,
     make_geometry,
     member_chunk,
-    padded,
     project_rows,
     relabel_chunk,
-    transpose,
-    transpose_all,
 )
+from cafelearn.kernels.blocks import BLOCK, PAD, buffer, padded, transpose, transpose_all
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,

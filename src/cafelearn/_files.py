@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -141,8 +141,11 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
             shutil.rmtree(old)
         else:
             temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    except BaseException:
+        # By another name, so that whoever is still writing finds no place to write to.
+        with suppress(OSError):
+            shutil.rmtree(temporary.rename(_beside(path)), ignore_errors=True)
+        raise
 
 
 def check_directory(path, suffix: str, force: bool = False) -> Path:

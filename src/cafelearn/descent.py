@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk
-from cafelearn.kernels.assign import buffer, member_chunk, relabel_chunk
+from cafelearn.kernels.assign import member_chunk, relabel_chunk
+from cafelearn.kernels.blocks import buffer
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
 from cafelearn.kernels.power import EXACT

@@ -1,9 +1,8 @@
 """Passes over tables that need not fit into memory: where they run and what they write."""
 
 import re
-import shutil
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -138,13 +137,7 @@ def _directory(out, force):
         yield None
         return
     with atomic_directory(out, ".parquet", force) as folder:
-        try:
-            yield folder
-        except BaseException:
-            # Parts that others are still working on find no place to be written to.
-            with suppress(OSError):
-                shutil.rmtree(folder.rename(folder.with_name(f"{folder.name}-")))
-            raise
+        yield folder
 
 
 def _results(run, tasks):

@@ -136,14 +136,14 @@ def _run(order, rows, weights, numbers, first_chunks):
         raw, heavy, number, first_chunk = block
         data = order.reading(read(raw), read(heavy), number, first_chunk, order.check)
         parts.append((number, order.run(data, order.request)))
-    return _joined(order, parts, numbers)
+    return _joined(order, parts)
 
 
-def _joined(order, parts, numbers):
+def _joined(order, parts):
     """The parts, those of blocks that follow each other combined."""
     runs = []
-    for (number, part), before in zip(parts, [None, *numbers], strict=False):
-        if before is not None and number == before + 1:
+    for number, part in parts:
+        if runs and number == runs[-1][0] + len(runs[-1][1]):
             runs[-1][1].append(part)
         else:
             runs.append((number, [part]))
@@ -179,9 +179,10 @@ class Blocks:
         self.array, self.weights = array, weights
         self.dtype, self.lengths = np.dtype(dtype), None
         self._reading = Reading(uuid4().hex, array.shape[1], self.dtype, owner, None)
-        self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
+        _, client = _scheduler(array)
+        self._sources, self._graph = find_sources(array, weights, client)
         self._first_chunks = [0] * len(self._sources)
-        self._groups = _groups(self._sources, _scheduler(array)[1])
+        self._groups = _groups(self._sources, client)
 
     def scaled(self, scaler):
         """The same blocks, seen through a scaler."""

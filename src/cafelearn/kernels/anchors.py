@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose, weigh_rows
+from cafelearn.kernels.assign import weigh_rows
+from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, NEAR
 from cafelearn.kernels.power import EXACT, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.pulls import add_members
 

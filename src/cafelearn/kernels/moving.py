@@ -15,21 +15,23 @@ file avoids looking at them. Three facts are used, none of which changes a label
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import (
+from cafelearn.kernels.assign import distances_to, hash_of, take_nearer
+from cafelearn.kernels.blocks import (
     BLOCK,
     buffer,
-    distances_to,
-    hash_of,
     padded,
     sort_by_label,
-    take_nearer,
+    sort_members,
     transpose,
 )
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
+    LOWER,
+    UPPER,
     Found,
     bounds_of,
+    group_of,
     look_from,
     make_screen,
     n_groups,
@@ -39,9 +41,6 @@ from cafelearn.kernels.screening import (
 )
 from cafelearn.kernels.vectors import smaller
 
-# The bounds of each row: the first is on the distance to the own centre, those that follow are
-# on the distances to all other centres of a group.
-UPPER, LOWER = 0, 1
 # Columns of the drift of each cluster since the last assignment: the distance to its centre
 # has become at most GROWTH (distance + SHIFT), and at least SHRINKAGE (distance - SHIFT).
 GROWTH, SHIFT, SHRINKAGE = range(3)
@@ -104,11 +103,12 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
     _settle_close(found, roots, X, start, state, geometry)
     least = _report(sums, labels, found, roots, sample_weight, start)
     _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
-    if survey:
-        _add_moments_of_all(sums, found.labels, X, sample_weight, start, state, geometry)
-    else:
+    if not survey:
         _add_movers(sums, labels, found.labels, X, sample_weight, start, state, geometry)
     labels[start:stop] = found.labels
+    if survey:
+        members = sort_members(labels, sample_weight, start, stop, n_clusters)
+        _add_rows(sums, members, 1, X, sample_weight, state, geometry, True)
 
 
 @njit(**EXACT)
@@ -125,7 +125,7 @@ def _doubtful(labels, bounds, drift):
     growth, shift = np.empty(n_clusters, dtype=single), np.empty(n_clusters, dtype=single)
     shrinkage, slide = np.full(n_groups, single(BEYOND)), np.zeros(n_groups, dtype=single)
     for l in range(n_clusters):
-        group = l * n_groups // n_clusters
+        group = group_of(l, n_clusters, n_groups)
         growth[l], shift[l] = wider * drift[l, GROWTH], wider * drift[l, SHIFT]
         shrinkage[group] = min(shrinkage[group], single(narrower * drift[l, SHRINKAGE]))
         slide[group] = max(slide[group], shift[l])
@@ -185,7 +185,7 @@ def _settle_close(found, roots, X, start, state, geometry):
             lower[:] = BEYOND
             for l in range(n_clusters):
                 if l != labels[b]:
-                    group, low = l * n_groups // n_clusters, distances[l, b] ** root
+                    group, low = group_of(l, n_clusters, n_groups), distances[l, b] ** root
                     lower[group] = min(lower[group], low * NARROWER)
 
 
@@ -264,29 +264,21 @@ def _add_movers(sums, labels, found, X, sample_weight, start, state, geometry):
         side = np.empty(count, dtype=np.int32)
         for j in range(count):
             side[j] = found[movers[j] - start] if sign == 1 else labels[movers[j]]
-        _add_rows(sums, movers, side, sign, X, sample_weight, state, geometry, False)
+        order, begin = sort_by_label(side, 0, len(state.centers))
+        sorted_rows = movers[order], begin
+        _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, False)
 
 
 @njit(**EXACT)
-def _add_moments_of_all(sums, found, X, sample_weight, start, state, geometry):
-    members = found.copy()
-    for j in range(len(found)):
-        members[j] = found[j] if sample_weight[start + j] > 0 else -1
-    rows = np.arange(start, start + len(found))
-    _add_rows(sums, rows, members, 1, X, sample_weight, state, geometry, True)
-
-
-@njit(**EXACT)
-def _add_rows(sums, chosen, labels, sign, X, sample_weight, state, geometry, moments):
-    """Add the pulls, or the moments, of the chosen rows at the centres of these labels."""
+def _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moments):
+    """Add the pulls, or the moments, of rows that come with where each cluster begins."""
     centers, scales = state.centers, state.brackets.scale
     n_clusters, n_features = centers.shape
     columns = buffer(n_features, X)
     powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
     row_weights = buffer(np.int64(1), X)[0]
     features = np.arange(n_features)
-    order, begin = sort_by_label(labels, 0, n_clusters)
-    order = chosen[order]
+    order, begin = sorted_rows
     for l in range(n_clusters):
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             size = min(BLOCK, begin[l + 2] - first)

@@ -12,15 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.assign import (
-    BLOCK,
-    add_features,
-    buffer,
-    padded,
-    sort_by_label,
-    take_nearer,
-    transpose_all,
-)
+from cafelearn.kernels.assign import add_features, take_nearer
+from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_by_label, transpose_all
 from cafelearn.kernels.power import (
     CUBE,
     EXACT,
@@ -31,7 +24,7 @@ from cafelearn.kernels.power import (
     SUMS,
     add_powers,
 )
-from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, smaller
+from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
 
 # If tangents leave more of the rows of a block open than this, the whole block is measured.
 MANY = 0.3
@@ -42,6 +35,9 @@ OF_POWER, OF_LARGE_POWER, OF_SUM = 1e-5, 2e-4, 2e-7
 # places they are seen from; the largest power that may vanish; and the largest difference of
 # which the weight may (the ranges are no wider than machine.WIDEST_RANGE).
 OF_PLACE, VANISHING, WEIGHTLESS = 2.5e-7, 1e-37, 1e-25
+# The bounds of each row: the first is on the distance to the own centre, those that follow are
+# on the distances to all other centres of a group.
+UPPER, LOWER = 0, 1
 
 
 class Screen(NamedTuple):
@@ -74,7 +70,7 @@ class Found(NamedTuple):
 
     labels: np.ndarray  # nearest centre
     nearest: np.ndarray  # its distance
-    bounds: np.ndarray  # (rows, 1 + groups) of the roots of the distances, see kernels.moving
+    bounds: np.ndarray  # (rows, 1 + groups) of the roots of the distances, see UPPER
     error: np.ndarray  # of roots, beside their relative error
     seen: np.ndarray  # whether the row was looked at
 
@@ -82,6 +78,12 @@ class Found(NamedTuple):
 def n_groups(n_clusters, bytes_per_row):
     """How many lower bounds are kept for each row: one for each 100 bytes that it has."""
     return int(min(n_clusters, max(1, bytes_per_row // 100)))
+
+
+@njit(**EXACT)
+def group_of(l, n_clusters, n_groups):
+    """The group of a centre."""
+    return l * n_groups // n_clusters
 
 
 @njit(**EXACT)
@@ -98,7 +100,7 @@ def make_screen(X, n_clusters, n_groups):
         np.empty(BLOCK, dtype=np.int32),
         buffer(n_groups, single),
         np.empty(n_groups, dtype=np.bool_),
-        np.arange(n_clusters) * n_groups // n_clusters,
+        np.array([group_of(l, n_clusters, n_groups) for l in range(n_clusters)]),
         np.empty(n_features, dtype=X.dtype),
         np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty((n_clusters, n_features), dtype=np.float32),
@@ -195,19 +197,6 @@ def _draw_tangents(screen, old, state, geometry):
                 )
                 total += number(p - 1) * power
             screen.offsets[l] = total
-
-
-@njit(**EXACT)
-def _transpose_from(columns, X, rows, size, origin):
-    """columns[v, b] = X[rows[b], v] - origin[v], rounded; padded with copies of the first."""
-    if X.shape[1] >= LANES:
-        transpose_all(columns, X, rows, size, origin)
-        return
-    for v in range(X.shape[1]):
-        for b in range(size):
-            columns[v, b] = X[rows[b], v] - origin[v]
-        for b in range(size, padded(size)):
-            columns[v, b] = columns[v, 0]
 
 
 @njit(**EXACT)
@@ -311,7 +300,7 @@ def _choose_groups(screen, found, rows, start, old, error, slack):
         bounds = found.bounds[rows[b] - start]
         upper = screen.roots[0, b] * (1 + slack) + error
         for group in range(len(screen.examined)):
-            screen.examined[group] |= not upper < bounds[1 + group]
+            screen.examined[group] |= not upper < bounds[LOWER + group]
     screen.examined[screen.group[old]] = True
 
 
@@ -328,7 +317,7 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
     cheap = _is_cheap(geometry.coarse)
     relative = np.float32(relative_error(n_features, geometry.p))
     slack, error = 2 * relative, np.float32(error)
-    _transpose_from(screen.columns, X, rows, size, screen.origin)
+    transpose_all(screen.columns, X, rows, size, screen.origin)
     labels[:] = old
     screen.lower[:] = np.inf
     _measure(screen, old, screen.centers, width, geometry.coarse)
@@ -371,7 +360,7 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
             _take_roots(screen, screen.lower, group, width, geometry)
             for b in range(size):
                 low = screen.roots[0, b] * (1 - slack) - error
-                found.bounds[rows[b] - start, 1 + group] = low
+                found.bounds[rows[b] - start, LOWER + group] = low
     return n_pending
 
 
@@ -381,7 +370,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
     nearest, second, labels = screen.nearest, screen.lower, screen.labels
     size, width = len(rows), padded(len(rows))
     slack, error = np.float32(2 * relative_error(X.shape[1], geometry.p)), np.float32(error)
-    _transpose_from(screen.columns, X, rows, size, screen.origin)
+    transpose_all(screen.columns, X, rows, size, screen.origin)
     labels[:] = len(screen.centers)
     nearest[:] = np.inf
     second[0] = np.inf
@@ -393,7 +382,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
         i = rows[b] - start
         found.labels[i], found.nearest[i] = labels[b], nearest[0, b]
         found.error[i], found.seen[i] = error, True
-        found.bounds[i, 1:] = screen.roots[0, b] * (1 - slack) - error
+        found.bounds[i, LOWER:] = screen.roots[0, b] * (1 - slack) - error
 
 
 @njit(**EXACT)
@@ -408,7 +397,7 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
             size, width = len(rows), padded(len(rows))
             for b in range(size):
                 rows[b] = start + pending[0, rows[b]]
-            _transpose_from(screen.columns, X, rows, size, centers[l])
+            transpose_all(screen.columns, X, rows, size, centers[l])
             _measure(screen, l, screen.zeros, width, geometry.coarse)
             for b in range(size):
                 i, into = rows[b] - start, l
@@ -416,7 +405,7 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
                 if screen.distances[l, b] < found.nearest[i]:
                     into = found.labels[i]
                     found.labels[i], found.nearest[i] = l, screen.distances[l, b]
-                screen.marked[b] = 1 + screen.group[into]
+                screen.marked[b] = LOWER + screen.group[into]
             _take_roots(screen, screen.before, 0, size, geometry)
             for b in range(size):
                 i, column = rows[b] - start, screen.marked[b]

@@ -1,0 +1,107 @@
+"""Blocks of rows: which rows make one, room for them, and how they are transposed."""
+
+import numpy as np
+from numba import njit
+
+from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
+
+BLOCK = 128
+# Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
+# over from an unrolled loop runs one number at a time.
+PAD = 32
+# Rows of some features transposed at a time.
+ROWS = 8
+
+
+@njit(**EXACT)
+def padded(size):
+    return (size + PAD - 1) // PAD * PAD
+
+
+@njit(**EXACT)
+def buffer(n_rows, like):
+    """A scratch array of n_rows rows, each for a block and one cache line longer.
+
+    It begins at a cache line: a vector that straddles two lines costs two accesses and
+    halves the speed. The longer rows keep the features out of each other's cache sets.
+    """
+    line = 64 // like.itemsize
+    size = n_rows * (BLOCK + line)
+    memory = np.empty(size + line, dtype=like.dtype)
+    skip = (-memory.ctypes.data % 64) // like.itemsize
+    return memory[skip : skip + size].reshape((n_rows, BLOCK + line))
+
+
+@njit(**EXACT)
+def transpose(columns, X, rows, size, features):
+    """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row.
+
+    The other features of `columns` may be overwritten: half of them cost as much as all.
+    """
+    if 2 * len(features) >= X.shape[1] >= LANES:
+        transpose_all(columns, X, rows, size, None)
+        return
+    whole = size - size % ROWS
+    for first in range(0, whole, ROWS):
+        # A few rows at a time: they stay in the cache, and each feature's are written at once.
+        for j in range(len(features)):
+            v = features[j]
+            for b in range(first, first + ROWS):
+                columns[v, b] = X[rows[b], v]
+    for j in range(len(features)):
+        v = features[j]
+        for b in range(whole, size):
+            columns[v, b] = X[rows[b], v]
+        for b in range(size, padded(size)):
+            columns[v, b] = columns[v, 0]
+
+
+@njit(**EXACT)
+def transpose_all(columns, X, rows, size, origin):
+    """The same for all features, less those of an origin if there is one, and rounded."""
+    prefer_wide_vectors()
+    n_features = X.shape[1]
+    whole = size - size % LANES if n_features >= LANES else 0
+    for first in range(0, whole, LANES):
+        for v in range(0, n_features - LANES + 1, LANES):
+            transpose_tile(columns, X, rows, origin, first, v)
+        if n_features % LANES > 0:
+            # Some of these features come twice.
+            transpose_tile(columns, X, rows, origin, first, n_features - LANES)
+    for v in range(n_features):
+        for b in range(whole, size):
+            if origin is None:
+                columns[v, b] = X[rows[b], v]
+            else:
+                columns[v, b] = X[rows[b], v] - origin[v]
+        for b in range(size, padded(size)):
+            columns[v, b] = columns[v, 0]
+
+
+@njit(**EXACT)
+def sort_by_label(labels, start, n_clusters):
+    """Counting sort of rows by their label, from -1 on, in the order of their index.
+
+    Returns the indices (the first is `start`) and where each of the k + 1 groups begins.
+    """
+    begin = np.zeros(n_clusters + 2, dtype=np.int64)
+    for i in range(len(labels)):
+        begin[labels[i] + 2] += 1
+    for group in range(n_clusters + 1):
+        begin[group + 1] += begin[group]
+    rows = np.empty(len(labels), dtype=np.int64)
+    filled = begin.copy()
+    for i in range(len(labels)):
+        rows[filled[labels[i] + 1]] = start + i
+        filled[labels[i] + 1] += 1
+    return rows, begin
+
+
+@njit(**EXACT)
+def sort_members(labels, sample_weight, start, stop, n_clusters):
+    """sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
+    members = np.empty(stop - start, dtype=np.int32)
+    for i in range(start, stop):
+        members[i - start] = labels[i] if sample_weight[i] > 0 else -1
+    return sort_by_label(members, start, n_clusters)
