@@ -3,10 +3,10 @@
 import json
 import math
 import sys
-import threading
+import time
 import traceback
 import warnings
-from _thread import interrupt_main
+from _thread import interrupt_main, start_new_thread
 from contextlib import contextmanager
 
 import typer
@@ -85,6 +85,11 @@ class Session:
             self.remark(str(message))
 
 
+def _interrupt_soon():
+    time.sleep(0.02)
+    interrupt_main()
+
+
 @contextmanager
 def _interrupts_heard():
     """Raise an interrupt again that came where Python can only ignore exceptions.
@@ -97,9 +102,12 @@ def _interrupts_heard():
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
             before(ignored)
             return
-        again = threading.Timer(0.02, interrupt_main)
-        again.daemon = True
-        again.start()
+        while True:
+            try:
+                start_new_thread(_interrupt_soon, ())
+                return
+            except KeyboardInterrupt:  # on a busy machine, while this is still going on
+                continue
 
     sys.unraisablehook = hear
     try:
