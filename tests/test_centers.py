@@ -30,6 +30,10 @@ CASES = {
     "tiny": 1e-100 * np.random.default_rng(6).normal(size=20),
     "huge": 1e100 * np.random.default_rng(7).normal(size=20),
     "close pair among many": [0.0, 1e-13, *np.linspace(-1, 1, 20)],
+    "almost tied": [0.0, -1e-17, 1.0],
+    "almost tied, the least": [0.0, -1e-109, 1.0],
+    "almost tied, at all scales": [0.0, 2e-145, -6e-137, 0.0, -4e-258, 1e-11, *[1.0] * 5],
+    "almost tied and tiny": [-1e-204, -2e-281, 1e-277],
 }
 
 
@@ -69,6 +73,23 @@ def numbers(n):
 def test_any_numbers(x, p):
     expected = reference.center(x, p)
     assert abs(minkowski_center(x, p) - expected) <= 1e-9 * np.ptp(x) + np.spacing(1e6)
+
+
+LOGS = st.one_of(st.floats(-300, 0), st.floats(-30, 0))
+
+
+def near_ties(n):
+    """Few places, and next to them numbers at any distance."""
+    place = st.sampled_from([0.0, 0.5, 1.0])
+    distance = st.builds(lambda sign, log: sign * 10**log, st.sampled_from([-1, 0, 1]), LOGS)
+    return arrays(float, n, elements=st.builds(lambda a, b: a + b, place, distance))
+
+
+@given(x=st.integers(2, 12).flatmap(near_ties), p=st.floats(1.01, 4))
+def test_almost_tied(x, p):
+    expected = reference.center(x, p)
+    allowed = 1e-10 * np.ptp(x) + np.spacing(np.abs(x).max())
+    assert abs(minkowski_center(x, p) - expected) <= allowed
 
 
 @given(x=st.integers(2, 30).flatmap(numbers), p=st.floats(1.05, 10), data=st.data())

@@ -407,10 +407,25 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
     # gradient. The bend is measured between this visit and the last, which tells of the
     # places in between, and no more than the ends of the gap allow if they are not near.
     clearance = min(min(z, root) - below, above - max(z, root))
-    error = step * step / clearance if clearance > 0 else np.inf
+    error = step * (step / clearance) if step < clearance else np.inf
     if max(abs(z - last), step) <= min(clearance, last - below, above - last):
-        error = min(error, step * step * bend * scale / growth)
-    return root, step <= reach or SAFETY * error <= reach, change
+        error = min(error, step * (step * scale * bend / growth))
+    if SAFETY * error <= reach:
+        return root, True, change
+    if step <= reach and not _is_straight(slope, min(at_below, at_above), step * scale, q):
+        # If the root is nearer than this place, the next look will tell.
+        return z + np.copysign(0.5 * reach, root - z), False, 0.0
+    return root, step <= reach, change
+
+
+@njit(**EXACT)
+def _is_straight(slope, weight, step, q):
+    """Whether the rest of the gradient can be taken for a straight line along a step.
+
+    One value has a slope of q weight distance^(q-1), and none can have more than all. So none
+    is nearer than the distance at which it would, unless its weight is unusually small.
+    """
+    return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 
 
 @njit(**EXACT)
