@@ -8,7 +8,7 @@ from sklearn.base import clone
 import cafelearn.machine as module
 from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn.descent import Memory, chunk_pass, descend, one_cluster
-from cafelearn.kernels.anchors import empty_lists
+from cafelearn.kernels.anchors import empty_lists, scratch_for
 from cafelearn.kernels.assign import assign_chunk, make_geometry
 from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
 from cafelearn.kernels.moving import _doubtful, empty_bounds
@@ -211,6 +211,7 @@ class Passes:
                 self.state,
                 self.labels,
                 Memory(self.bounds, self.lists),
+                scratch_for(self.X, self.lists, self.state.brackets, len(self.X)),
                 0,
                 self.X,
                 self.ones,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk
+from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk, scratch_for
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
 from cafelearn.kernels.blocks import buffer
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
@@ -64,7 +64,18 @@ class Memory(NamedTuple):
 
 @njit(**EXACT)
 def chunk_pass(
-    sums, phase, state, labels, memory, chunk, X, sample_weight, first, last, geometry
+    sums,
+    phase,
+    state,
+    labels,
+    memory,
+    scratch,
+    chunk,
+    X,
+    sample_weight,
+    first,
+    last,
+    geometry,
 ):
     """What one chunk of rows has to say to this phase.
 
@@ -120,6 +131,7 @@ def chunk_pass(
             sums,
             labels,
             memory.lists,
+            scratch,
             chunk,
             X,
             sample_weight,
@@ -147,33 +159,52 @@ def chunk_pass(
 
 
 @njit(**EXACT)
-def add_chunk(
+def add_chunks(
     stack,
     depth,
-    number,
+    first_chunk,
+    last_chunk,
+    numbered,
     origin,
     phase,
     state,
     labels,
     memory,
-    chunk,
     X,
     sample_weight,
-    first,
-    last,
+    rows,
     geometry,
 ):
-    """Put the sums of one chunk on the stack and merge them with what is there.
+    """Put the sums of some chunks on the stack and merge them with what is there.
 
-    It is the chunk of this number in the tree, of which those from `origin` on are on the
-    stack, and of the number `chunk` in the memory. Returns the new depth of the stack.
+    In the tree the first chunk of X has the number `numbered`, and the chunks from `origin` on
+    are on the stack. Returns the new depth of the stack.
     """
-    part = stacked(stack, depth)
-    clear(part)
-    chunk_pass(
-        part, phase, state, labels, memory, chunk, X, sample_weight, first, last, geometry
-    )
-    return settle(stack, depth + 1, number + 1, origin)
+    scratch = None
+    if memory is not None:
+        n_rows = min(rows, len(X)) if phase in (FIRST, LOOK) else 0
+        scratch = scratch_for(X, memory.lists, state.brackets, n_rows)
+    for chunk in range(first_chunk, last_chunk):
+        first = chunk * rows
+        last = min(first + rows, len(X))
+        part = stacked(stack, depth)
+        clear(part)
+        chunk_pass(
+            part,
+            phase,
+            state,
+            labels,
+            memory,
+            scratch,
+            chunk,
+            X,
+            sample_weight,
+            first,
+            last,
+            geometry,
+        )
+        depth = settle(stack, depth + 1, numbered + chunk + 1, origin)
+    return depth
 
 
 @njit(**EXACT)
@@ -199,6 +230,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
                     phase,
                     state,
                     labels,
+                    None,
                     None,
                     chunk,
                     X,
@@ -229,25 +261,22 @@ def _run_chunks(
     geometry,
 ):
     """The sums of a pass over some chunks that follow each other."""
-    depth = 0
-    for chunk in range(first_chunk, last_chunk):
-        first = chunk * rows
-        depth = add_chunk(
-            stack,
-            depth,
-            chunk,
-            first_chunk,
-            phase,
-            state,
-            labels,
-            memory,
-            chunk,
-            X,
-            sample_weight,
-            first,
-            min(first + rows, len(X)),
-            geometry,
-        )
+    depth = add_chunks(
+        stack,
+        0,
+        first_chunk,
+        last_chunk,
+        0,
+        first_chunk,
+        phase,
+        state,
+        labels,
+        memory,
+        X,
+        sample_weight,
+        rows,
+        geometry,
+    )
     return total_of(stack, depth)
 
 

@@ -39,6 +39,11 @@ class Rows(NamedTuple):
     first_chunk: int  # number of its first chunk among those of all blocks
     fit: str  # whose pass it is; see the cache
 
+    @property
+    def last_chunk(self):
+        """The number of the first chunk of the next block."""
+        return self.first_chunk + -(-len(self.X) // chunk_rows(self.X.shape[1]))
+
 
 class Reading(NamedTuple):
     """How a raw block becomes Rows."""
@@ -136,7 +141,7 @@ def _run(order, rows, weights, numbers, first_chunks):
         raw, heavy, number, first_chunk = block
         data = order.reading(read(raw), read(heavy), number, first_chunk, order.check)
         parts.append((number, order.run(data, order.request)))
-    return _joined(order, parts)
+    return Sealed(_joined(order, parts))
 
 
 def _joined(order, parts):
@@ -152,11 +157,11 @@ def _joined(order, parts):
 
 def _combine(order, tasks):
     """The parts of tasks, of which together no block is missing in between, as one."""
-    return _in_order(order.value.combine, tasks)
+    return Sealed(_in_order(order.value.combine, tasks))
 
 
 def _in_order(combine, tasks):
-    parts = sorted((part for task in tasks for part in task), key=itemgetter(0))
+    parts = sorted((part for task in tasks for part in task.value), key=itemgetter(0))
     return [(parts[0][0], combine([part for _, part in parts]))]
 
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.descent import Memory, add_chunk, make_result
+from cafelearn.descent import Memory, add_chunks, make_result
 from cafelearn.distributed.cache import CACHE
 from cafelearn.distributed.merging import (
     NodeSums,
     combine,
     nodes,
+    pack_stack,
     totals,
     width,
-    write_sums,
 )
 from cafelearn.kernels.anchors import Lists, empty_lists, trimmed
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
@@ -27,7 +27,7 @@ from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.centers import Brackets
 from cafelearn.kernels.moving import empty_bounds
 from cafelearn.kernels.sums import FAR_TERMS
-from cafelearn.kernels.tree import empty_stack, stacked
+from cafelearn.kernels.tree import empty_stack
 from cafelearn.machine import (
     ASSIGN,
     FIRST,
@@ -84,34 +84,23 @@ class Pass(NamedTuple):
 
 def run_pass(rows, order):
     """The sums of one block for every descent."""
-    X, first, requests = rows.X, rows.first_chunk, order.requests
+    requests = order.requests
     for descent in order.ended:
         for kind in ("labels", "bounds", "lists"):
             CACHE.drop(_kept(rows, kind, descent))
-    chunk = chunk_rows(X.shape[1])
-    last = first + -(-len(X) // chunk)
-    n_clusters, n_features = requests[0].centers.shape
-    inside = nodes(first, last)
-    n_far = FAR_TERMS if any(map(_sums_far, requests)) else 0
-    numbers = np.empty((len(requests), len(inside), width(n_clusters, n_features, n_far)))
-    works = [_Work(rows, request, last - first, n_far) for request in requests]
-    # Chunk by chunk, so that the rows are in the cache for all descents.
-    for number in range(first, last):
-        begin = (number - first) * chunk
-        for work in works:
-            work.add_chunk(begin, min(begin + chunk, len(X)), number)
+    n_clusters = len(requests[0].centers)
     present = np.zeros((len(requests), n_clusters), dtype=bool)
-    for position, work in enumerate(works):
-        if work.request.phase in (ASSIGN, MOVE):
+    found = []
+    for position, request in enumerate(requests):
+        work = _Work(rows, request)
+        work.run()
+        if request.phase in (ASSIGN, MOVE):
             present[position] = np.bincount(work.labels, minlength=n_clusters) > 0
-        for node in range(len(inside)):
-            sums = stacked(work.stack, node)
-            if work.request.phase in (ASSIGN, MOVE):
-                # Rows are numbered within their block; this tells equal numbers apart.
-                sums.fingerprint[:] *= mix(np.uint64(rows.number)) | np.uint64(1)
-            write_sums(numbers[position, node], sums)
+            # Rows are numbered within their block; this tells equal numbers apart.
+            work.stack.fingerprint[:] *= mix(np.uint64(rows.number)) | np.uint64(1)
+        found.append(work.packed())
         work.remember()
-    return NodeSums(first, last, numbers, present)
+    return NodeSums(rows.first_chunk, rows.last_chunk, found, present)
 
 
 def _kept(rows, what, descent):
@@ -127,12 +116,14 @@ def _sums_far(request):
 class _Work:
     """One descent's part of a pass over one block."""
 
-    def __init__(self, rows, request, n_chunks, n_far):
-        self.rows, self.request, self.depth = rows, request, 0
+    def __init__(self, rows, request):
+        self.rows, self.request = rows, request
+        self.n_chunks = rows.last_chunk - rows.first_chunk
         self.key = _kept(rows, "labels", request.descent)
         self.geometry = make_geometry(request.p, rows.X.dtype)
         self.state = _state(request)
-        self.stack = empty_stack(n_chunks, *request.centers.shape, n_far)
+        n_far = FAR_TERMS if _sums_far(request) else 0
+        self.stack = empty_stack(self.n_chunks, *request.centers.shape, n_far)
         swift = request.phase in (MOVE, FIRST, LOOK, NEARBY)
         self.memory = Memory(self._bounds(), self._lists()) if swift else None
         self.labels = np.empty(0, dtype=np.int32) if self._is_listed() else self._labels()
@@ -174,9 +165,9 @@ class _Work:
         size = n_clusters, n_features * rows.X.itemsize
         if request.phase != MOVE:
             return empty_bounds(0, *size)
-        known = CACHE.get(_kept(rows, "bounds", request.descent), request.n_assigned)
+        known = CACHE.take(_kept(rows, "bounds", request.descent), request.n_assigned)
         if known is not None:
-            return known[0].copy()
+            return known[0]
         self.state.drift[:] = np.nan
         return empty_bounds(len(rows.X), *size)
 
@@ -191,24 +182,29 @@ class _Work:
         needed = _sums_far(request)
         return empty_lists(X, self.rows.sample_weight, n_clusters, chunk, needed)
 
-    def add_chunk(self, begin, end, number):
+    def run(self):
+        """Sum all chunks of the block."""
         rows = self.rows
-        self.depth = add_chunk(
+        add_chunks(
             self.stack,
-            self.depth,
-            number,
+            0,
+            0,
+            self.n_chunks,
+            rows.first_chunk,
             rows.first_chunk,
             self.request.phase,
             self.state,
             self.labels,
             self.memory,
-            number - rows.first_chunk,
             rows.X,
             rows.sample_weight,
-            begin,
-            end,
+            chunk_rows(rows.X.shape[1]),
             self.geometry,
         )
+
+    def packed(self):
+        """The sums of the block's nodes, which are what is left on the stack."""
+        return pack_stack(self.stack, len(nodes(self.rows.first_chunk, self.rows.last_chunk)))
 
     def remember(self):
         request = self.request

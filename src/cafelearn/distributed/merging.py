@@ -2,16 +2,19 @@
 
 A block covers the chunks first <= i < last of all chunks. Its sums come as one row of
 numbers for each node of the tree of `descent.settle` that lies inside it, so that any
-division into blocks of whole chunks gives the same bits as one thread does.
+division into blocks of whole chunks gives the same bits as one thread does. Numbers that are
+as if there were no rows, such as the sums of centres that have been found, are not sent.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from cafelearn.kernels.power import EXACT
-from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, merge
+from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, clear, merge
+from cafelearn.kernels.tree import empty_stack, stacked
 
 
 def nodes(first, last):
@@ -26,12 +29,20 @@ def nodes(first, last):
     return found
 
 
+class Packed(NamedTuple):
+    """Rows of numbers without those that are the same as over no rows."""
+
+    width: int  # of a row
+    kept: np.ndarray  # one bit for each number of a row
+    numbers: np.ndarray  # (n_nodes, numbers kept)
+
+
 class NodeSums(NamedTuple):
     """The sums of some descents over the chunks first <= i < last."""
 
     first: int
     last: int
-    numbers: np.ndarray  # (n_descents, n_nodes, numbers in one Sums)
+    numbers: list  # Packed, for each descent; a row for each node
     present: np.ndarray  # (n_descents, k) clusters that have a row, of any weight
 
 
@@ -68,29 +79,79 @@ def _add(total, part, n_clusters, n_features):
     merge(sums_in(total, n_clusters, n_features), sums_in(part, n_clusters, n_features))
 
 
-def write_sums(numbers, sums):
-    """Copy a Sums into a row of numbers."""
-    for into, field in zip(sums_in(numbers, *sums.low.shape), sums, strict=True):
-        into[...] = field
+@njit(**EXACT)
+def _write(rows, stack):
+    """Copy the Sums that are lowest on a stack into rows of numbers."""
+    n_clusters, n_features = stack.low.shape[1:]
+    for place in range(len(rows)):
+        into, sums = sums_in(rows[place], n_clusters, n_features), stacked(stack, place)
+        into.mass[:] = sums.mass
+        into.fingerprint[:] = sums.fingerprint
+        into.low[:] = sums.low
+        into.high[:] = sums.high
+        into.terms[:] = sums.terms
+        into.far[:] = sums.far
+        into.changed[:] = sums.changed
+        into.farthest[:] = sums.farthest
+        into.farthest_row[:] = sums.farthest_row
+
+
+@lru_cache(maxsize=16)
+def _nothing(n_numbers, n_clusters, n_features):
+    """The numbers of a Sums over no rows."""
+    n_far = FAR_TERMS if n_numbers > width(n_clusters, n_features) else 0
+    stack = empty_stack(1, n_clusters, n_features, n_far)
+    clear(stacked(stack, 0))
+    rows = np.empty((1, n_numbers))
+    _write(rows, stack)
+    return rows[0]
+
+
+def pack_stack(stack, n_nodes):
+    """The sums of so many nodes, which are lowest on a stack, packed."""
+    n_clusters, n_far, n_features = stack.far.shape[1:]
+    rows = np.empty((n_nodes, width(n_clusters, n_features, n_far)))
+    _write(rows, stack)
+    return _pack(rows, n_clusters, n_features)
+
+
+def _pack(rows, n_clusters, n_features):
+    n_numbers = rows.shape[1]
+    kept = (rows != _nothing(n_numbers, n_clusters, n_features)).any(axis=0)
+    return Packed(n_numbers, np.packbits(kept), rows[:, kept])
+
+
+def _unpack(packed, n_clusters, n_features):
+    """The rows of numbers that were packed."""
+    rows = np.empty((len(packed.numbers), packed.width))
+    _fill(rows, packed.kept, packed.numbers, _nothing(packed.width, n_clusters, n_features))
+    return rows
+
+
+@njit(**EXACT)
+def _fill(rows, kept, numbers, nothing):
+    at = 0
+    for j in range(rows.shape[1]):
+        if (kept[j // 8] >> (7 - j % 8)) & 1:
+            rows[:, j] = numbers[:, at]
+            at += 1
+        else:
+            rows[:, j] = nothing[j]
 
 
 def combine(parts, n_clusters, n_features):
     """The NodeSums of blocks that follow each other, as those of one block."""
-    first, last = parts[0].first, parts[-1].last
-    n_descents = len(parts[0].numbers)
-    out = np.empty((n_descents, len(nodes(first, last)), parts[0].numbers.shape[2]))
-    for descent in range(n_descents):
+    found = []
+    for descent in range(len(parts[0].numbers)):
         stack = []
         for part in parts:
-            for (begin, size), numbers in zip(
-                nodes(part.first, part.last), part.numbers[descent], strict=True
-            ):
-                stack.append((begin, size, _writable(numbers)))
+            rows = _unpack(part.numbers[descent], n_clusters, n_features)
+            for (begin, size), numbers in zip(nodes(part.first, part.last), rows, strict=True):
+                stack.append((begin, size, numbers))
                 _settle(stack, n_clusters, n_features)
-        for into, (_, _, numbers) in zip(out[descent], stack, strict=True):
-            into[:] = numbers
+        found.append(_pack(np.stack([row for _, _, row in stack]), n_clusters, n_features))
     present = np.any([part.present for part in parts], axis=0)
-    return NodeSums(first, last, out, present)
+    return NodeSums(parts[0].first, parts[-1].last, found, present)
 
 
 def _settle(stack, n_clusters, n_features):
@@ -105,16 +166,10 @@ def _settle(stack, n_clusters, n_features):
 def totals(part, n_clusters, n_features):
     """The sums over all chunks, one Sums for each descent."""
     found = []
-    for numbers in part.numbers:
-        right = _writable(numbers[-1])
-        for left in numbers[-2::-1]:
-            left = _writable(left)
-            _add(left, right, n_clusters, n_features)
-            right = left
-        found.append(sums_in(right, n_clusters, n_features))
+    for packed in part.numbers:
+        *others, total = _unpack(packed, n_clusters, n_features)
+        for left in reversed(others):
+            _add(left, total, n_clusters, n_features)
+            total = left
+        found.append(sums_in(total, n_clusters, n_features))
     return found
-
-
-def _writable(numbers):
-    """The same numbers in memory that may be written to: what comes by wire may not."""
-    return numbers if numbers.flags.writeable else numbers.copy()

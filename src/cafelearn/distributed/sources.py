@@ -7,6 +7,7 @@ which Dask's scheduler does not promise when reading is a task of its own. Any o
 as a block that depends on its neighbours, is named by its key and left to the scheduler.
 """
 
+import pickle
 from collections import Counter
 
 import cloudpickle
@@ -21,10 +22,20 @@ SMALL = 100_000
 
 
 class Sealed:
-    """A value that Dask passes on as it is, without looking for tasks inside."""
+    """A value that Dask passes on as it is, without looking for tasks inside.
+
+    It travels in one piece: many small arrays take longer if each is sent on its own.
+    """
 
     def __init__(self, value):
         self.value = value
+
+    def __reduce__(self):
+        return _unsealed, (cloudpickle.dumps(self.value),)
+
+
+def _unsealed(data):
+    return Sealed(pickle.loads(data))
 
 
 def read(source):

@@ -71,8 +71,25 @@ def trimmed(lists):
 
 
 @njit(**EXACT)
+def scratch_for(X, lists, brackets, n_rows):
+    """Room for the values of up to n_rows while they are collected, and for their weights,
+    or for none if no look collects any.
+
+    Made once for many chunks: memory that is given back and asked for again is new each time
+    where the allocator does not keep any, as in the workers of Dask.
+    """
+    n_features = X.shape[1]
+    collecting = (brackets.window > 0).any()
+    weighted = len(lists.complete) == 0 or lists.weights.shape[1] > 0
+    near = np.empty((n_features, n_rows if collecting else 0), dtype=X.dtype)
+    size = n_rows if collecting and weighted else 0
+    return near, np.empty((n_features, size), dtype=X.dtype)
+
+
+@njit(**EXACT)
 def _collect(near, near_weights, counts, l, features, columns, row_weights, size, brackets):
     """Append the values of a block that are inside the windows."""
+    weighted = near_weights.shape[1] > 0
     for v in features:
         anchor = brackets.anchor[l, v]
         scale = columns.dtype.type(brackets.scale[l, v])
@@ -84,7 +101,9 @@ def _collect(near, near_weights, counts, l, features, columns, row_weights, size
                 b = first + np.int64(lowest_bit(inside))
                 inside &= inside - np.uint64(1)
                 if b < size:
-                    near[v, count], near_weights[v, count] = values[b], row_weights[b]
+                    near[v, count] = values[b]
+                    if weighted:
+                        near_weights[v, count] = row_weights[b]
                     count += 1
         counts[v] = count
 
@@ -94,6 +113,7 @@ def look_chunk(
     sums,
     labels,
     lists,
+    scratch,
     chunk,
     X,
     sample_weight,
@@ -108,7 +128,7 @@ def look_chunk(
 
     Those with a window get the coefficients of the series in sums.far, and the usual terms of
     the values inside, which are collected; the others get the terms of all members. With
-    `ranges`, the members' extrema too.
+    `ranges`, the members' extrema too. `scratch` is of scratch_for.
     OUT sums.mass, terms, far, low, high; lists of this chunk
     """
     n_clusters, n_features = centers.shape
@@ -116,6 +136,7 @@ def look_chunk(
     columns = buffer(n_features, X)
     powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
     row_weights = buffer(np.int64(1), X)[0]
+    near, near_weights = scratch
     keeping = len(lists.complete) > 0
     if keeping:
         lists.complete[chunk] = True
@@ -132,8 +153,6 @@ def look_chunk(
         if len(both) == 0:
             continue
         collecting = len(anchored) > 0
-        room = (n_features, last - first) if collecting else (0, 0)
-        near, near_weights = np.empty(room, dtype=X.dtype), np.empty(room, dtype=X.dtype)
         counts = np.zeros(n_features, dtype=np.int64)
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
@@ -285,12 +304,14 @@ def _from_list(lists, chunk, l, begin, features, counts):
 @njit(**EXACT)
 def _from_rows(near, near_weights, features, counts):
     """The same from what _collect has found."""
-    total = counts.sum()
-    values, weights = np.empty(total, dtype=near.dtype), np.empty(total, dtype=near.dtype)
+    total, weighted = counts.sum(), near_weights.shape[1] > 0
+    values, weights = np.empty(total, dtype=near.dtype), np.ones(total, dtype=near.dtype)
     at = 0
     for v in features:
         for b in range(counts[v]):
-            values[at], weights[at] = near[v, b], near_weights[v, b]
+            values[at] = near[v, b]
+            if weighted:
+                weights[at] = near_weights[v, b]
             at += 1
     return values, weights
 

@@ -45,20 +45,27 @@ class Sums(NamedTuple):
     farthest_row: np.ndarray  # (m,) that row
 
 
-def empty_sums(n_clusters, n_features, n_far=0):
-    """Sums over no rows, with room for so many rows of `far`."""
-    shape = (n_clusters, n_features)
-    sums = Sums(
-        np.empty(n_clusters),
-        np.empty(n_clusters, dtype=np.uint64),
+def room_for_sums(n_clusters, n_features, n_far=0, before=()):
+    """Sums whose numbers are yet to be set, with so many rows of `far`, and with these
+    dimensions before those of each field.
+    """
+    shape = (*before, n_clusters, n_features)
+    return Sums(
+        np.empty((*before, n_clusters)),
+        np.empty((*before, n_clusters), dtype=np.uint64),
         np.empty(shape),
         np.empty(shape),
-        np.empty((n_clusters, N_TERMS, n_features)),
-        np.empty((n_clusters, n_far, n_features)),
-        np.empty(2, dtype=np.int64),
-        np.empty(1),
-        np.empty(n_features),
+        np.empty((*before, n_clusters, N_TERMS, n_features)),
+        np.empty((*before, n_clusters, n_far, n_features)),
+        np.empty((*before, 2), dtype=np.int64),
+        np.empty((*before, 1)),
+        np.empty((*before, n_features)),
     )
+
+
+def empty_sums(n_clusters, n_features, n_far=0):
+    """Sums over no rows."""
+    sums = room_for_sums(n_clusters, n_features, n_far)
     clear(sums)
     return sums
 
@@ -69,6 +76,7 @@ def clear(sums):
     n_clusters, n_features = sums.low.shape
     sums.changed[:] = 0
     sums.farthest[0] = 0
+    sums.farthest_row[:] = 0
     sums.far[:] = 0
     for l in range(n_clusters):
         sums.mass[l] = 0

@@ -1,10 +1,9 @@
 """The tree in which the sums of chunks are merged, the same for any division of the work."""
 
-import numpy as np
 from numba import njit
 
 from cafelearn.kernels.power import EXACT
-from cafelearn.kernels.sums import Sums, empty_sums, merge
+from cafelearn.kernels.sums import Sums, merge, room_for_sums
 
 
 def empty_stack(n_chunks, n_clusters, n_features, n_far=0):
@@ -14,9 +13,8 @@ def empty_stack(n_chunks, n_clusters, n_features, n_far=0):
     the left one beginning at a multiple of twice that size. This tree is the same however
     the chunks are divided among workers, and so are the bits of the total.
     """
-    one = empty_sums(n_clusters, n_features, n_far)
     depth = int(n_chunks).bit_length() + 1
-    return Sums(*(np.empty((depth, *field.shape), dtype=field.dtype) for field in one))
+    return room_for_sums(n_clusters, n_features, n_far, before=(depth,))
 
 
 @njit(**EXACT)
