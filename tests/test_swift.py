@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import cafelearn.machine as module
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn.descent import Memory, chunk_pass, descend, one_cluster
+from cafelearn.descent import Memory, chunk_pass, descend, one_cluster, values_wanted
 from cafelearn.kernels.anchors import empty_lists, scratch_for
 from cafelearn.kernels.assign import assign_chunk, make_geometry
 from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
@@ -187,7 +187,7 @@ class TestSameAsThePlainLoop:
 class Passes:
     """A descent that is run pass by pass, in one chunk, with what each one saw."""
 
-    def __init__(self, X, k, p, keep_lists=True):
+    def __init__(self, X, k, p, forgetful=False):
         self.X, self.ones = X, np.ones(len(X))
         scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
         self.problem = make_problem(X, p, scale, "mean", 300, 0.0)
@@ -195,7 +195,7 @@ class Passes:
         self.state = start(centers, feature_scale, self.problem)
         self.labels = np.full(len(X), -1, dtype=np.int32)
         self.bounds = empty_bounds(len(X), k, X.shape[1] * 8)
-        self.lists = empty_lists(X, self.ones, k, len(X), keep_lists)
+        self.lists, self.forgetful = empty_lists(X, self.ones, k, len(X), True), forgetful
         self.phases, self.asleep, self.asked = [], [], []
 
     def run(self, watch=lambda phase, passes: None):
@@ -219,10 +219,21 @@ class Passes:
                 len(self.X),
                 self.problem.geometry,
             )
+            if self.forgetful:
+                self.lists.complete[:] = False
             self.phases.append(phase)
             self.asked.append(int((self.state.brackets.open == ALL).sum()))
             watch(phase, self)
-            phase = advance_swiftly(phase, self.state, sums, self.problem)
+            near = values_wanted(
+                phase,
+                self.state,
+                self.labels,
+                Memory(self.bounds, self.lists),
+                self.X,
+                self.ones,
+                len(self.X),
+            )
+            phase = advance_swiftly(phase, self.state, sums, near, self.problem)
         return self
 
 
@@ -289,13 +300,22 @@ class TestBounds:
 
 
 class TestAnchors:
-    def test_most_looks_are_at_few_members(self, blobs):
-        phases = Passes(blobs, 6, 1.1).run().phases
-        assert phases.count(NEARBY) > phases.count(LOOK)
+    @pytest.mark.parametrize("p", [1.1, 1.5])
+    def test_few_looks_are_needed(self, blobs, p):
+        passes = Passes(blobs, 6, p).run()
+        phases = passes.phases
         assert phases.count(FIRST) == phases.count(MOVE) - 1
+        # One look at all members, and one at those nearby, which are wanted one by one.
+        asked = dict.fromkeys((FIRST, LOOK), 0)
+        for phase, count in zip(phases, passes.asked, strict=True):
+            if phase in asked:
+                asked[phase] += count
+        assert asked[LOOK] < asked[FIRST] / 2
+        assert phases.count(NEARBY) < 2 * phases.count(FIRST)
 
-    def test_without_lists_the_rows_tell_the_same_bits(self, blobs):
-        kept, read = Passes(blobs, 6, 1.2).run(), Passes(blobs, 6, 1.2, keep_lists=False).run()
+    @pytest.mark.parametrize("p", [1.2, 1.6])
+    def test_without_lists_the_rows_tell_the_same_bits(self, blobs, p):
+        kept, read = Passes(blobs, 6, p).run(), Passes(blobs, 6, p, forgetful=True).run()
         assert kept.phases == read.phases
         np.testing.assert_array_equal(kept.state.centers, read.state.centers)
         np.testing.assert_array_equal(kept.labels, read.labels)

@@ -10,9 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.anchors import Lists, empty_lists, look_chunk, near_chunk, scratch_for
+from cafelearn.kernels.anchors import (
+    Lists,
+    empty_lists,
+    gather,
+    look_chunk,
+    near_chunk,
+    scratch_for,
+)
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
 from cafelearn.kernels.blocks import buffer
+from cafelearn.kernels.centers import NEARBY_COUNT
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
 from cafelearn.kernels.power import EXACT
@@ -281,6 +289,13 @@ def _run_chunks(
 
 
 @njit(**EXACT)
+def values_wanted(phase, state, labels, memory, X, sample_weight, rows):
+    """The values that the centres of a pass nearby want one by one; none for other passes."""
+    counts = state.brackets.values[NEARBY_COUNT] if phase == NEARBY else np.empty((0, 0))
+    return gather(labels, memory.lists, X, sample_weight, rows, state.brackets, counts)
+
+
+@njit(**EXACT)
 def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem):
     """Run swift passes to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
@@ -289,14 +304,14 @@ def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, prob
         sums = _run_chunks(
             stack, phase, state, labels, memory, X, sample_weight, 0, n_chunks, rows, geometry
         )
-        phase = advance_swiftly(phase, state, sums, problem)
+        near = values_wanted(phase, state, labels, memory, X, sample_weight, rows)
+        phase = advance_swiftly(phase, state, sums, near, problem)
 
 
 def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, n_threads):
     """The same pass by pass, the chunks spread over threads and merged in their order."""
     rows, shape = problem.chunk, state.centers.shape
     n_chunks = -(-len(X) // rows)
-    decide = advance_swiftly if problem.swift else advance
 
     def run(part, phase, first, at_once):
         last = min(first + at_once, n_chunks)
@@ -321,7 +336,12 @@ def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, 
                     into[depth] = field
                 done += 1
                 depth = settle(stack, depth + 1, done, 0)
-            phase = decide(phase, state, total_of(stack, depth), problem)
+            total = total_of(stack, depth)
+            if problem.swift:
+                near = values_wanted(phase, state, labels, memory, X, sample_weight, rows)
+                phase = advance_swiftly(phase, state, total, near, problem)
+            else:
+                phase = advance(phase, state, total, problem)
 
 
 def _chunks_at_once(phase, n_chunks, n_threads):

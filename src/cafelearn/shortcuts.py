@@ -8,11 +8,15 @@ follow need only the members near the centre.
 import numpy as np
 from numba import njit
 
+from cafelearn.kernels.anchors import add_near
 from cafelearn.kernels.centers import (
     ALL,
     CLOSED,
+    EACH,
+    FEW_VALUES,
     LAST,
     NEAR,
+    NEARBY_COUNT,
     begin,
     predict,
     refine,
@@ -21,6 +25,7 @@ from cafelearn.kernels.centers import (
 )
 from cafelearn.kernels.moving import measure_drift
 from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.sums import COUNT
 from cafelearn.machine import (
     ABANDONED,
     CHANGED,
@@ -47,8 +52,11 @@ FEW = 0.15
 
 
 @njit(**EXACT)
-def advance_swiftly(phase, state, sums, problem):
-    """Digest the sums of the swift pass just made; returns the next phase."""
+def advance_swiftly(phase, state, sums, near, problem):
+    """Digest the sums of the swift pass just made; returns the next phase.
+
+    `near` are the Values that the centres of a pass nearby wanted one by one.
+    """
     if phase == MOVE:
         return _after_moves(state, sums, problem)
     if phase == MEASURE:
@@ -58,6 +66,9 @@ def advance_swiftly(phase, state, sums, problem):
     wanted = NEAR if phase == NEARBY else ALL
     for l in range(n_clusters):
         for v in range(n_features):
+            if brackets.open[l, v] == EACH:
+                _search(state, sums, near, problem, l, v)
+                continue
             if brackets.open[l, v] != wanted:
                 continue
             if phase != FIRST or begin(
@@ -118,10 +129,12 @@ def _digest(state, sums, problem, l, v):
     brackets, geometry, mass = state.brackets, problem.geometry, sums.mass[l]
     centers, terms = state.centers, sums.terms[l]
     if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
-        brackets.open[l, v] = NEAR
+        count = sums.terms[l, COUNT, v]
+        brackets.open[l, v] = EACH if count <= FEW_VALUES else NEAR
+        brackets.values[NEARBY_COUNT, l, v] = count
         for term in range(brackets.far.shape[1]):
             brackets.far[l, term, v] = sums.far[l, term, v]
-    if brackets.open[l, v] == NEAR:
+    if brackets.open[l, v] in (NEAR, EACH):
         refine_near(brackets, centers, l, v, terms, mass, geometry.p, geometry.tolerance)
         return
     before = centers[l, v]
@@ -131,12 +144,43 @@ def _digest(state, sums, problem, l, v):
 
 
 @njit(**EXACT)
+def _search(state, sums, near, problem, l, v):
+    """Search for one centre among the values near its anchor, until it is found or leaves."""
+    brackets, geometry, terms = state.brackets, problem.geometry, sums.terms[l]
+    begin, end = near.begin[l, v], near.end[l, v]
+    feature, counts = np.full(1, v), np.zeros(state.centers.shape[1], dtype=np.int64)
+    counts[v] = end - begin
+    while brackets.open[l, v] == EACH:
+        add_near(
+            terms,
+            l,
+            feature,
+            counts,
+            near.values[begin:end],
+            near.weights[begin:end],
+            state.centers,
+            brackets,
+            geometry,
+        )
+        refine_near(
+            brackets,
+            state.centers,
+            l,
+            v,
+            terms,
+            state.mass[l],
+            geometry.p,
+            geometry.tolerance,
+        )
+
+
+@njit(**EXACT)
 def _join(state):
     """Let the last centres that look at members nearby look at all, with the others."""
     brackets, centers = state.brackets, state.centers
     for l in range(len(centers)):
         for v in range(centers.shape[1]):
-            if brackets.open[l, v] == NEAR:
+            if brackets.open[l, v] in (NEAR, EACH):
                 step = np.float64(centers[l, v]) - brackets.values[LAST, l, v]
                 set_anchor(brackets, centers, l, v, step, state.mass[l])
 
@@ -144,7 +188,7 @@ def _join(state):
 @njit(**EXACT)
 def _next_phase(state, problem):
     brackets, p = state.brackets, problem.geometry.p
-    n_near, n_all = (brackets.open == NEAR).sum(), (brackets.open == ALL).sum()
+    n_near, n_all = (brackets.open >= NEAR).sum(), (brackets.open == ALL).sum()
     if n_near > FEW * n_all:
         return NEARBY
     if n_all > 0:

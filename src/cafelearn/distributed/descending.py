@@ -16,15 +16,17 @@ from cafelearn.distributed.cache import CACHE
 from cafelearn.distributed.merging import (
     NodeSums,
     combine,
+    join_values,
+    near_values,
     nodes,
     pack_stack,
     totals,
     width,
 )
-from cafelearn.kernels.anchors import Lists, empty_lists, trimmed
+from cafelearn.kernels.anchors import Lists, empty_lists, gather, trimmed
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
 from cafelearn.kernels.assign import hash_of as mix
-from cafelearn.kernels.centers import Brackets
+from cafelearn.kernels.centers import EACH, NEARBY_COUNT, Brackets
 from cafelearn.kernels.moving import empty_bounds
 from cafelearn.kernels.sums import FAR_TERMS
 from cafelearn.kernels.tree import empty_stack
@@ -71,6 +73,7 @@ class Request(NamedTuple):
     scale: np.ndarray
     anchor: np.ndarray
     window: np.ndarray
+    near_count: np.ndarray
     counters: np.ndarray
     n_looked: int  # how often all members have been looked at
 
@@ -90,7 +93,7 @@ def run_pass(rows, order):
             CACHE.drop(_kept(rows, kind, descent))
     n_clusters = len(requests[0].centers)
     present = np.zeros((len(requests), n_clusters), dtype=bool)
-    found = []
+    found, near = [], []
     for position, request in enumerate(requests):
         work = _Work(rows, request)
         work.run()
@@ -99,8 +102,9 @@ def run_pass(rows, order):
             # Rows are numbered within their block; this tells equal numbers apart.
             work.stack.fingerprint[:] *= mix(np.uint64(rows.number)) | np.uint64(1)
         found.append(work.packed())
+        near.append(work.near())
         work.remember()
-    return NodeSums(rows.first_chunk, rows.last_chunk, found, present)
+    return NodeSums(rows.first_chunk, rows.last_chunk, found, present, near)
 
 
 def _kept(rows, what, descent):
@@ -206,6 +210,23 @@ class _Work:
         """The sums of the block's nodes, which are what is left on the stack."""
         return pack_stack(self.stack, len(nodes(self.rows.first_chunk, self.rows.last_chunk)))
 
+    def near(self):
+        """The values that centres want one by one, in a list, or an empty list."""
+        request, rows = self.request, self.rows
+        wanted = request.open == EACH
+        if request.phase != NEARBY or not wanted.any():
+            return []
+        found = gather(
+            self.labels,
+            self.memory.lists,
+            rows.X,
+            rows.sample_weight,
+            chunk_rows(rows.X.shape[1]),
+            self.state.brackets,
+            _writable(request.near_count),
+        )
+        return [near_values(found, wanted)]
+
     def remember(self):
         request = self.request
         if request.phase in (ASSIGN, MOVE):
@@ -279,11 +300,12 @@ class Descent:
             state.brackets.scale,
             state.brackets.anchor,
             state.brackets.window,
+            state.brackets.values[NEARBY_COUNT],
             state.counters,
             self.n_looked,
         )
 
-    def advance(self, sums, present):
+    def advance(self, sums, present, near):
         """Digest one pass."""
         if self.phase in (FIRST, LOOK):
             self.n_looked += 1
@@ -292,8 +314,12 @@ class Descent:
             self.labeller = Labeller(state.centers.copy(), state.scaled_weights.copy())
             self.n_assigned += 1
             self.present = present
-        decide = advance_swiftly if self.problem.swift else advance
-        self.phase = decide(self.phase, self.state, sums, self.problem)
+        if self.problem.swift:
+            wanted = self.state.brackets.open == EACH
+            near = join_values(near, wanted & (self.phase == NEARBY), self.state.centers.dtype)
+            self.phase = advance_swiftly(self.phase, self.state, sums, near, self.problem)
+        else:
+            self.phase = advance(self.phase, self.state, sums, self.problem)
 
     def result(self, labels=None):
         return make_result(self.state, labels, self.problem, int(self.present.sum()))
@@ -310,9 +336,9 @@ def descend(blocks, descents):
             running.append(waiting.popleft())
         order = Pass([descent.request() for descent in running], ended)
         part = blocks.reduce(run_pass, merging, order)
-        found = zip(running, totals(part, *shape), part.present, strict=True)
-        for descent, sums, present in found:
-            descent.advance(sums, present)
+        found = zip(running, totals(part, *shape), part.present, part.near, strict=True)
+        for descent, sums, present, near in found:
+            descent.advance(sums, present, near)
         ended = [descent.number for descent in running if descent.phase == STOP]
         yield from (descent for descent in running if descent.phase == STOP)
         running = [descent for descent in running if descent.phase != STOP]

@@ -7,11 +7,13 @@ as if there were no rows, such as the sums of centres that have been found, are 
 """
 
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from cafelearn.kernels.anchors import Values
 from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, clear, merge
 from cafelearn.kernels.tree import empty_stack, stacked
@@ -37,6 +39,14 @@ class Packed(NamedTuple):
     numbers: np.ndarray  # (n_nodes, numbers kept)
 
 
+class NearValues(NamedTuple):
+    """The values of a block that centres want one by one."""
+
+    counts: np.ndarray  # for each centre that does
+    values: np.ndarray
+    weights: np.ndarray  # or none, if all are 1
+
+
 class NodeSums(NamedTuple):
     """The sums of some descents over the chunks first <= i < last."""
 
@@ -44,6 +54,7 @@ class NodeSums(NamedTuple):
     last: int
     numbers: list  # Packed, for each descent; a row for each node
     present: np.ndarray  # (n_descents, k) clusters that have a row, of any weight
+    near: list  # for each descent a list of NearValues, one for each block
 
 
 @njit(**EXACT)
@@ -151,7 +162,8 @@ def combine(parts, n_clusters, n_features):
                 _settle(stack, n_clusters, n_features)
         found.append(_pack(np.stack([row for _, _, row in stack]), n_clusters, n_features))
     present = np.any([part.present for part in parts], axis=0)
-    return NodeSums(parts[0].first, parts[-1].last, found, present)
+    near = [list(chain(*blocks)) for blocks in zip(*(part.near for part in parts), strict=True)]
+    return NodeSums(parts[0].first, parts[-1].last, found, present, near)
 
 
 def _settle(stack, n_clusters, n_features):
@@ -173,3 +185,33 @@ def totals(part, n_clusters, n_features):
             total = left
         found.append(sums_in(total, n_clusters, n_features))
     return found
+
+
+def near_values(found, wanted):
+    """The Values that a block has for the centres that want them, to be sent."""
+    begin, end = found.begin[wanted], found.end[wanted]
+    counts = end - begin
+    places = np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
+    weights = found.weights[places]
+    if (weights == 1).all():
+        weights = weights[:0]
+    return NearValues(counts, found.values[places], weights)
+
+
+def join_values(blocks, wanted, dtype):
+    """The Values of all blocks, those of each centre in the order of the blocks."""
+    total = sum((block.counts for block in blocks), np.zeros(wanted.sum(), dtype=np.int64))
+    begin, end = np.zeros((2, *wanted.shape), dtype=np.int64)
+    end[wanted] = np.cumsum(total)
+    begin[wanted] = end[wanted] - total
+    values = np.empty(total.sum(), dtype=dtype)
+    weights = np.ones_like(values)
+    filled = begin[wanted]
+    for block in blocks:
+        counts, size = block.counts, len(block.values)
+        places = np.arange(size) + np.repeat(filled - (np.cumsum(counts) - counts), counts)
+        values[places] = block.values
+        if len(block.weights):
+            weights[places] = block.weights
+        filled += counts
+    return Values(begin, end, values, weights)

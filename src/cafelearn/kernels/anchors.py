@@ -18,7 +18,7 @@ from numba import njit
 
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
-from cafelearn.kernels.centers import ALL, NEAR
+from cafelearn.kernels.centers import ALL, EACH, NEAR
 from cafelearn.kernels.power import EXACT, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
@@ -27,6 +27,7 @@ from cafelearn.kernels.sums import (
     AT_ABOVE,
     AT_BELOW,
     BELOW,
+    COUNT,
     CURVE_DOWN,
     PULL_DOWN,
     SPREAD,
@@ -80,7 +81,7 @@ def scratch_for(X, lists, brackets, n_rows):
     """
     n_features = X.shape[1]
     collecting = (brackets.window > 0).any()
-    weighted = len(lists.complete) == 0 or lists.weights.shape[1] > 0
+    weighted = lists.weights.shape[1] > 0
     near = np.empty((n_features, n_rows if collecting else 0), dtype=X.dtype)
     size = n_rows if collecting and weighted else 0
     return near, np.empty((n_features, size), dtype=X.dtype)
@@ -157,7 +158,7 @@ def look_chunk(
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
             rows = rows_by_cluster[at : at + size]
-            weigh_rows(row_weights, sums, l, rows, sample_weight)
+            weigh_rows(row_weights, sums.mass, l, rows, sample_weight)
             transpose(columns, X, rows, size, both)
             if ranges:
                 add_extrema(sums.low, sums.high, l, both, columns, padded(size))
@@ -203,11 +204,18 @@ def look_chunk(
             lists.mass[chunk, l] = sums.mass[l]
         if collecting:
             values, weights = _from_rows(near, near_weights, anchored, counts)
-            _add_near(
+            add_near(
                 sums.terms[l], l, anchored, counts, values, weights, centers, brackets, geometry
             )
+            for v in anchored:
+                sums.terms[l, COUNT, v] = counts[v]
         if keeping and collecting and lists.complete[chunk]:
             used = _keep(lists, chunk, l, used, near, near_weights, counts)
+    if keeping and not lists.complete[chunk]:
+        for l in range(n_clusters):
+            for v in range(n_features):
+                if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
+                    sums.terms[l, COUNT, v] = np.inf
 
 
 @njit(**EXACT)
@@ -236,55 +244,114 @@ def near_chunk(
     OUT sums.mass, terms
     """
     n_clusters, n_features = centers.shape
-    kept = len(lists.complete) > 0 and lists.complete[chunk]
-    columns = buffer(n_features if not kept else np.int64(1), X)
-    row_weights = buffer(np.int64(1), X)[0]
-    rows_by_cluster, begins = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    if not kept:
-        rows_by_cluster, begins = sort_members(labels, sample_weight, start, stop, n_clusters)
-    before = 0
+    source = _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters)
     for l in range(n_clusters):
         features = np.nonzero(brackets.open[l] == NEAR)[0]
+        if len(features) == 0:
+            continue
         counts = np.zeros(n_features, dtype=np.int64)
-        if kept:
-            ends = lists.end[chunk, l]
-            begin, before = before, ends[n_features - 1]
-            if len(features) == 0:
-                continue
-            sums.mass[l] = lists.mass[chunk, l]
-            values, weights = _from_list(lists, chunk, l, begin, features, counts)
-        else:
-            if len(features) == 0:
-                continue
-            first, last = begins[l + 1], begins[l + 2]
-            near = np.empty((n_features, last - first), dtype=X.dtype)
-            near_weights = np.empty((n_features, last - first), dtype=X.dtype)
-            for at in range(first, last, BLOCK):
-                size = min(BLOCK, last - at)
-                rows = rows_by_cluster[at : at + size]
-                weigh_rows(row_weights, sums, l, rows, sample_weight)
-                transpose(columns, X, rows, size, features)
-                _collect(
-                    near,
-                    near_weights,
-                    counts,
-                    l,
-                    features,
-                    columns,
-                    row_weights,
-                    size,
-                    brackets,
-                )
-            values, weights = _from_rows(near, near_weights, features, counts)
-        _add_near(
+        values, weights = _near_values(
+            sums.mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets
+        )
+        add_near(
             sums.terms[l], l, features, counts, values, weights, centers, brackets, geometry
         )
 
 
 @njit(**EXACT)
-def _from_list(lists, chunk, l, begin, features, counts):
+def _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters):
+    """Whether the list of a chunk was kept; if it was not, the members and room for columns."""
+    kept = len(lists.complete) > 0 and lists.complete[chunk]
+    members = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if not kept:
+        members = sort_members(labels, sample_weight, start, stop, n_clusters)
+    return kept, members, buffer(np.int64(0) if kept else X.shape[1], X)
+
+
+@njit(**EXACT)
+def _near_values(mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets):
+    """The values of some features of a cluster that are inside the windows, one feature after
+    the other, and their weights.
+
+    OUT counts (m,), how many there are of each feature; mass of the cluster
+    """
+    kept, (rows_by_cluster, begin), columns = source
+    if kept:
+        mass[l] = lists.mass[chunk, l]
+        return _from_list(lists, chunk, l, features, counts)
+    first, last = begin[l + 1], begin[l + 2]
+    near = np.empty((X.shape[1], last - first), dtype=X.dtype)
+    near_weights = np.empty_like(near)
+    row_weights = buffer(np.int64(1), X)[0]
+    for at in range(first, last, BLOCK):
+        size = min(BLOCK, last - at)
+        rows = rows_by_cluster[at : at + size]
+        weigh_rows(row_weights, mass, l, rows, sample_weight)
+        transpose(columns, X, rows, size, features)
+        _collect(near, near_weights, counts, l, features, columns, row_weights, size, brackets)
+    return _from_rows(near, near_weights, features, counts)
+
+
+class Values(NamedTuple):
+    """The values near some anchors, one by one."""
+
+    begin: np.ndarray  # (k, m) where those of each pair begin
+    end: np.ndarray  # and end, which is the same for pairs that are not wanted
+    values: np.ndarray
+    weights: np.ndarray
+
+
+@njit(**EXACT)
+def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
+    """The values near the anchors whose centres want EACH of them, in the order of the rows.
+
+    `counts` (k, m) tells how many there are at most.
+    """
+    n_clusters, n_features = counts.shape
+    begin, total = np.zeros((n_clusters, n_features), dtype=np.int64), 0
+    for l in range(n_clusters):
+        for v in range(n_features):
+            begin[l, v] = total
+            if brackets.open[l, v] == EACH:
+                total += np.int64(counts[l, v])
+    found = Values(
+        begin, begin.copy(), np.empty(total, dtype=X.dtype), np.ones(total, dtype=X.dtype)
+    )
+    if total > 0:
+        for chunk in range(-(-len(X) // rows_per_chunk)):
+            start = chunk * rows_per_chunk
+            stop = min(start + rows_per_chunk, len(X))
+            _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, brackets)
+    return found
+
+
+@njit(**EXACT)
+def _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, brackets):
+    n_clusters, n_features = found.begin.shape
+    source = _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters)
+    mass = np.zeros(n_clusters)
+    for l in range(n_clusters):
+        features = np.nonzero(brackets.open[l] == EACH)[0]
+        if len(features) == 0:
+            continue
+        counts = np.zeros(n_features, dtype=np.int64)
+        values, weights = _near_values(
+            mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets
+        )
+        at = 0
+        for v in features:
+            into = found.end[l, v]
+            found.values[into : into + counts[v]] = values[at : at + counts[v]]
+            found.weights[into : into + counts[v]] = weights[at : at + counts[v]]
+            found.end[l, v] += counts[v]
+            at += counts[v]
+
+
+@njit(**EXACT)
+def _from_list(lists, chunk, l, features, counts):
     """The collected values of some features of a cluster, one after the other."""
     ends, total = lists.end[chunk, l], 0
+    begin = lists.end[chunk, l - 1, -1] if l > 0 else 0
     for v in features:
         counts[v] = ends[v] - (ends[v - 1] if v > 0 else begin)
         total += counts[v]
@@ -317,7 +384,7 @@ def _from_rows(near, near_weights, features, counts):
 
 
 @njit(**EXACT)
-def _add_near(terms, l, features, counts, values, weights, centers, brackets, geometry):
+def add_near(terms, l, features, counts, values, weights, centers, brackets, geometry):
     """Add the values of some features, one after the other, to the terms of their cluster.
 
     They are few for each feature, so the powers are taken of all together.

@@ -379,14 +379,14 @@ def member_chunk(
 
 
 @njit(**EXACT)
-def weigh_rows(row_weights, sums, l, rows, sample_weight):
+def weigh_rows(row_weights, mass, l, rows, sample_weight):
     """Weights of a block of rows of cluster l, 0 for the padding; they add to its mass."""
     size = len(rows)
     for b in range(padded(size)):
         row_weights[b] = 0
     for b in range(size):
         row_weights[b] = sample_weight[rows[b]]
-        sums.mass[l] += sample_weight[rows[b]]
+        mass[l] += sample_weight[rows[b]]
 
 
 @njit(**EXACT)
@@ -406,7 +406,7 @@ def _add_rows(
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             size = min(BLOCK, begin[l + 2] - first)
             rows = rows_by_cluster[first : first + size]
-            weigh_rows(row_weights, sums, l, rows, sample_weight)
+            weigh_rows(row_weights, sums.mass, l, rows, sample_weight)
             transpose(columns, X, rows, size, features)
             if ranges:
                 add_extrema(sums.low, sums.high, l, features, columns, padded(size))

@@ -43,12 +43,17 @@ SAFETY = 8
 HUGE = 25
 
 
-# Brackets.open: nothing to do; the next look is at all members, or at those near the anchor.
-CLOSED, ALL, NEAR = range(3)
+# Brackets.open: nothing to do; the next look is at all members, or at those near the anchor;
+# or those are so few that they are wanted one by one.
+CLOSED, ALL, NEAR, EACH = range(4)
 # An anchor is set where a centre is known up to a step. The window is so many times that step,
-# at least so many times the usual distance between two members' values, and no more than
-# this part of their range: the values inside should be few.
-PER_STEP, PER_GAP, WIDEST = 1.0, 8.0, 0.03
+# at least so many times the usual distance between two members' values and that between the
+# last two neighbours, and no more than this part of the members' range: the values inside
+# should be few.
+PER_STEP, PER_GAP, PER_NEIGHBOURS, WIDEST = 1.0, 8.0, 3.0, 0.03
+# Values near an anchor are wanted one by one if they are no more than this. The windows of
+# clusters whose values are all together no more hold all of them (if the members weigh 1).
+FEW_VALUES = 256
 # Places where the series is used are at most this part of the window away from the anchor.
 TRUSTED = 0.4
 
@@ -75,7 +80,9 @@ FROM = 16  # the place from which the centre was predicted, and the gradient the
 PULL = 17
 PULL_SLOPE = 18  # slope of the gradient on the way from there to the root
 HELD = 19  # the mass of the members it was found for
-N_VALUES = 20
+NEARBY_COUNT = 20  # of the values near the anchor
+APART = 21  # the distance between the neighbours of the place visited last (p < 2)
+N_VALUES = 22
 
 
 class Brackets(NamedTuple):
@@ -166,11 +173,15 @@ def predict(brackets, centers, l, v, terms, mass, mean, p, anchored):
 @njit(**EXACT)
 def set_anchor(brackets, centers, l, v, step, mass):
     """Prepare a look at all members where the centre is now, known up to a step."""
-    span = brackets.values[SPAN, l, v]
-    width = max(PER_STEP * abs(step), PER_GAP * span / mass)
+    span, apart = brackets.values[SPAN, l, v], brackets.values[APART, l, v]
+    width = max(PER_STEP * abs(step), PER_GAP * span / mass, PER_NEIGHBOURS * apart)
     brackets.open[l, v] = ALL
     brackets.anchor[l, v] = centers[l, v]
-    brackets.window[l, v] = width * brackets.scale[l, v] if width <= WIDEST * span else 0.0
+    if 1 <= mass <= FEW_VALUES:
+        width = 2 * span
+    elif width > WIDEST * span:
+        width = 0.0
+    brackets.window[l, v] = width * brackets.scale[l, v]
 
 
 @njit(**EXACT)
@@ -369,6 +380,7 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
     if np.isinf(below) or np.isinf(above):
         return np.nan, False, 0.0
     scale = brackets.scale[l, v]
+    values[APART, l, v] = above - below
     at_below, at_above = terms[AT_BELOW, v], terms[AT_ABOVE, v]
     left, right = (z - below) * scale, (above - z) * scale
     width = left + right

@@ -25,6 +25,9 @@ ABOVE = 6  #     the smallest x > z
 AT_BELOW = 7  #  sample weight of the members at BELOW
 AT_ABOVE = 8  #  sample weight of the members at ABOVE
 N_TERMS = 9
+# A look at an anchor (p < 2) counts the values inside its window here; inf if some of them
+# could not be kept.
+COUNT = CURVE_UP
 
 # Rows of Sums.far, of the members x farther than a window from an anchor a (p < 2 only), with
 # t = s (x - a): the sum of |t|^p, and those of sign(t) |t|^(p-1) (window / t)^j, j = 0, 1, ..
