@@ -745,8 +745,14 @@ class TestDataFrames:
 class Place:
     """Where a client believes its blocks to be."""
 
-    def __init__(self, homes, threads):
-        self.homes, self.threads = homes, threads
+    def __init__(self, homes, threads, memory=0):
+        self.homes, self.threads, self.memory = homes, threads, memory
+
+    def nbytes(self, keys, summary):
+        return {key: 100 for key in keys if key in range(len(self.homes))}
+
+    def scheduler_info(self):
+        return {"workers": {name: {"memory_limit": self.memory} for name in self.threads}}
 
     def who_has(self, futures):
         return {future.key: [self.homes[future.key]] for future in futures}
@@ -770,11 +776,24 @@ class Held(NamedTuple):
     ],
 )
 def test_groups(homes, threads, groups):
-    sources = [(Held(number), None) for number in range(len(homes))]
-    found = blocks_module._groups(sources, Place(homes, threads))
+    found = blocks_module._groups(sources_of(homes), Place(homes, threads))
     if len(homes) == 70:
         groups = [list(range(*ends)) for ends in groups]
     assert found == groups
+
+
+def sources_of(homes):
+    return [(Held(number), None) for number in range(len(homes))]
+
+
+@pytest.mark.parametrize("memory", [100, 500, 900, 10_000])
+def test_groups_fit_into_the_memory_of_their_worker(memory):
+    homes, threads = "abaababbbabaabab", {"a": 1, "b": 2}
+    found = blocks_module._groups(sources_of(homes), Place(homes, threads, memory))
+    assert sorted(number for group in found for number in group) == list(range(16))
+    assert max(map(len, found)) == max(1, min(8, int(0.4 * memory / 100)))
+    for group in found:
+        assert len({homes[number] for number in group}) == 1
 
 
 class TestFiles:

@@ -4,7 +4,6 @@ A pass is one task for each block; what the tasks return is combined on the work
 few parts are left, so that the client receives as much for a thousand blocks as for ten.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from copy import copy
 from functools import lru_cache
@@ -28,6 +27,8 @@ from cafelearn.kernels.assign import chunk_rows
 FAN_IN = 16
 # The client combines the parts of no more blocks than this.
 SCATTERED = 64
+# One task holds no more blocks at a time than make up this part of a worker's memory.
+TASK_MEMORY = 0.4
 
 
 class Rows(NamedTuple):
@@ -278,7 +279,8 @@ def _groups(sources, client):
     """The numbers of the blocks that one task takes.
 
     Those in the memory of one worker go together, as a task costs more than a look at a block
-    that is at hand. A worker gets a task for each of its threads. Where there are so many
+    that is at hand. A worker gets a task for each of its threads, or more if its memory would
+    not hold the blocks. Where there are so many
     that their parts must be combined before the client gets them, only such go together as
     follow each other.
     """
@@ -287,20 +289,38 @@ def _groups(sources, client):
         return alone
     held, threads = client.who_has([rows for rows, _ in sources]), client.nthreads()
     homes = [min(held.get(rows.key) or [""]) for rows, _ in sources]
-    if len(sources) <= SCATTERED and sum(threads.values()) <= FAN_IN:
-        at_home = {
-            home: [i for i, other in enumerate(homes) if other == home] for home in homes
-        }
-        shares = [np.array_split(at_home[home], threads.get(home, 1)) for home in at_home]
-        return sorted(share.tolist() for parts in shares for share in parts if len(share))
-    groups, counts = [], Counter(homes)
+    at_home = {home: [i for i, other in enumerate(homes) if other == home] for home in homes}
+    room = _room(sources, client)
+    at_most = {
+        home: max(1, min(-(-len(blocks) // threads.get(home, 1)), room.get(home, len(blocks))))
+        for home, blocks in at_home.items()
+    }
+    tasks = {home: -(-len(blocks) // at_most[home]) for home, blocks in at_home.items()}
+    if len(sources) <= SCATTERED and sum(tasks.values()) <= FAN_IN:
+        shares = [np.array_split(at_home[home], tasks[home]) for home in at_home]
+        return sorted(share.tolist() for parts in shares for share in parts)
+    groups = []
     for number, home in enumerate(homes):
-        at_most = -(-counts[home] // max(1, threads.get(home, 1)))
-        if groups and homes[groups[-1][0]] == home and len(groups[-1]) < at_most:
+        if groups and homes[groups[-1][0]] == home and len(groups[-1]) < at_most[home]:
             groups[-1].append(number)
         else:
             groups.append([number])
     return groups
+
+
+def _room(sources, client):
+    """How many blocks a task may hold at a time on each worker whose memory is limited.
+
+    Dask may have put some of a worker's blocks on disk, and brings back all that a task needs.
+    """
+    sizes = client.nbytes([rows.key for rows, _ in sources], summary=False)
+    largest = max(sizes.values(), default=0)
+    workers = client.scheduler_info()["workers"]
+    return {
+        name: int(TASK_MEMORY * worker["memory_limit"] // max(largest, 1))
+        for name, worker in workers.items()
+        if worker.get("memory_limit")
+    }
 
 
 class ByNumber:
