@@ -76,6 +76,13 @@ def blobs():
     return X / np.ptp(X, axis=0)
 
 
+@pytest.fixture(scope="module")
+def truth_values():
+    rng = np.random.default_rng(0)
+    odds = rng.beta(0.4, 0.6, size=(4, 12))
+    return (rng.random((8_000, 12)) < odds[rng.integers(4, size=8_000)]).astype(float)
+
+
 class TestSameAsThePlainLoop:
     @pytest.mark.parametrize("p", [1.05, 1.1, 1.3, 1.5, 1.9, 2.5, 3, 4, 7.3])
     @pytest.mark.parametrize("seed", [0, 1])
@@ -101,6 +108,15 @@ class TestSameAsThePlainLoop:
     @pytest.mark.parametrize("max_iter", [1, 2, 4])
     def test_stopped_early(self, blobs, p, max_iter):
         assert_equal(*fits(blobs, 6, p, max_iter=max_iter))
+
+    @pytest.mark.parametrize("p", [1.01, 1.1, 1.5, 1.95, 3])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_truth_values(self, truth_values, p, weighted):
+        weights = None
+        if weighted:
+            weights = np.random.default_rng(1).integers(0, 3, len(truth_values)) * 0.25
+        # Equal rows tie, so the path may be long.
+        assert_equal(*fits(truth_values, 4, p, weights=weights, max_iter=30))
 
     @pytest.mark.parametrize("p", [1.1, 1.5, 3])
     def test_tied_binary_and_constant_columns(self, p):
@@ -312,6 +328,13 @@ class TestAnchors:
                 asked[phase] += count
         assert asked[LOOK] < asked[FIRST] / 2
         assert phases.count(NEARBY) < 2 * phases.count(FIRST)
+
+    @pytest.mark.parametrize("p", [1.1, 1.5])
+    def test_one_look_at_truth_values_is_enough(self, truth_values, p):
+        phases = Passes(truth_values, 4, p).run().phases
+        assert phases.count(FIRST) > 3
+        assert LOOK not in phases
+        assert NEARBY not in phases
 
     @pytest.mark.parametrize("p", [1.2, 1.6])
     def test_without_lists_the_rows_tell_the_same_bits(self, blobs, p):

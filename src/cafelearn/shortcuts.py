@@ -22,6 +22,7 @@ from cafelearn.kernels.centers import (
     refine,
     refine_near,
     set_anchor,
+    settle_pair,
 )
 from cafelearn.kernels.moving import measure_drift
 from cafelearn.kernels.power import EXACT
@@ -128,6 +129,8 @@ def _digest(state, sums, problem, l, v):
     """What a look tells about one centre."""
     brackets, geometry, mass = state.brackets, problem.geometry, sums.mass[l]
     centers, terms = state.centers, sums.terms[l]
+    if problem.anchored and settle_pair(brackets, centers, l, v, terms, mass, geometry.p):
+        return
     if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
         count = sums.terms[l, COUNT, v]
         brackets.open[l, v] = EACH if count <= FEW_VALUES else NEAR

@@ -158,6 +158,10 @@ def predict(brackets, centers, l, v, terms, mass, mean, p, anchored):
         return
     pull, slope = terms[PULL_DOWN, v] - terms[PULL_UP, v], values[PULL_SLOPE, l, v]
     values[PULL, l, v] = pull
+    if slope == 0 and z == values[MOST, l, v]:
+        # From the larger of two values a look would not see both.
+        centers[l, v] = 0.5 * (values[LEAST, l, v] + values[MOST, l, v])
+        return
     if p > 2:
         slope += (p - 1) * (terms[CURVE_DOWN, v] + terms[CURVE_UP, v]) * scale
     elif values[HELD, l, v] > 0:
@@ -202,6 +206,28 @@ def refine_near(brackets, centers, l, v, terms, mass, p, tolerance):
             set_anchor(brackets, centers, l, v, 0.0, mass)
     elif abs(way) * scale > TRUSTED * window:
         set_anchor(brackets, centers, l, v, way, mass)
+
+
+@njit(**EXACT)
+def settle_pair(brackets, centers, l, v, terms, mass, p):
+    """Close a search (p < 2) among members that have no other values than the two neighbours.
+
+    Those of weights a and b at a distance w pull equally at a way y from the first if
+    a y^q = b (w - y)^q. Returns whether it is so.
+    """
+    at_below, at_above = terms[AT_BELOW, v], terms[AT_ABOVE, v]
+    if at_below <= 0 or at_above <= 0 or at_below + at_above != mass:
+        return False
+    below, above = terms[BELOW, v], terms[ABOVE, v]
+    heavy, light = max(at_below, at_above), min(at_below, at_above)
+    # From the heavier end, which it may be so close to that this is all that counts.
+    way = (above - below) / (1 + (heavy / light) ** (1 / (p - 1)))
+    centers[l, v] = below + way if at_below >= at_above else above - way
+    brackets.values[PULL_SLOPE, l, v] = 0.0
+    scale = brackets.scale[l, v]
+    spread = heavy * (way * scale) ** p + light * ((above - below - way) * scale) ** p
+    _close(brackets, l, v, spread, p)
+    return True
 
 
 @njit(**EXACT)
