@@ -216,7 +216,12 @@ class TestErrors:
 
         monkeypatch.setattr(CAFE, "fit", fit)
         hook = sys.unraisablehook
-        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
+        # Shells start what runs in the background with interrupts ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert (code, err) == (130, "cafe fit: interrupted\n")
         assert sys.unraisablehook is hook
 

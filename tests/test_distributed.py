@@ -748,9 +748,6 @@ class Place:
     def __init__(self, homes, threads, memory=0):
         self.homes, self.threads, self.memory = homes, threads, memory
 
-    def nbytes(self, keys, summary):
-        return {key: 100 for key in keys if key in range(len(self.homes))}
-
     def scheduler_info(self):
         return {"workers": {name: {"memory_limit": self.memory} for name in self.threads}}
 
@@ -776,7 +773,7 @@ class Held(NamedTuple):
     ],
 )
 def test_groups(homes, threads, groups):
-    found = blocks_module._groups(sources_of(homes), Place(homes, threads))
+    found = blocks_module._groups(sources_of(homes), Place(homes, threads), 100)
     if len(homes) == 70:
         groups = [list(range(*ends)) for ends in groups]
     assert found == groups
@@ -789,7 +786,7 @@ def sources_of(homes):
 @pytest.mark.parametrize("memory", [100, 500, 900, 10_000])
 def test_groups_fit_into_the_memory_of_their_worker(memory):
     homes, threads = "abaababbbabaabab", {"a": 1, "b": 2}
-    found = blocks_module._groups(sources_of(homes), Place(homes, threads, memory))
+    found = blocks_module._groups(sources_of(homes), Place(homes, threads, memory), 100)
     assert sorted(number for group in found for number in group) == list(range(16))
     assert max(map(len, found)) == max(1, min(8, int(0.4 * memory / 100)))
     for group in found:

@@ -188,7 +188,12 @@ class Blocks:
         _, client = _scheduler(array)
         self._sources, self._graph = find_sources(array, weights, client)
         self._first_chunks = [0] * len(self._sources)
-        self._groups = _groups(self._sources, client)
+        self._groups = _groups(self._sources, client, self._largest())
+
+    def _largest(self):
+        """Bytes of the largest block, or 0 if that is not known."""
+        rows = max(self.array.chunks[0], default=0)
+        return 0 if np.isnan(rows) else int(rows) * self.array.shape[1] * self.array.itemsize
 
     def scaled(self, scaler):
         """The same blocks, seen through a scaler."""
@@ -275,7 +280,7 @@ def _scheduler(array):
     return schedule, client if hasattr(client, "nthreads") else None
 
 
-def _groups(sources, client):
+def _groups(sources, client, block_bytes):
     """The numbers of the blocks that one task takes.
 
     Those in the memory of one worker go together, as a task costs more than a look at a block
@@ -290,7 +295,7 @@ def _groups(sources, client):
     held, threads = client.who_has([rows for rows, _ in sources]), client.nthreads()
     homes = [min(held.get(rows.key) or [""]) for rows, _ in sources]
     at_home = {home: [i for i, other in enumerate(homes) if other == home] for home in homes}
-    room = _room(sources, client)
+    room = _room(client, block_bytes)
     at_most = {
         home: max(1, min(-(-len(blocks) // threads.get(home, 1)), room.get(home, len(blocks))))
         for home, blocks in at_home.items()
@@ -308,16 +313,16 @@ def _groups(sources, client):
     return groups
 
 
-def _room(sources, client):
+def _room(client, block_bytes):
     """How many blocks a task may hold at a time on each worker whose memory is limited.
 
     Dask may have put some of a worker's blocks on disk, and brings back all that a task needs.
     """
-    sizes = client.nbytes([rows.key for rows, _ in sources], summary=False)
-    largest = max(sizes.values(), default=0)
+    if block_bytes == 0:
+        return {}
     workers = client.scheduler_info()["workers"]
     return {
-        name: int(TASK_MEMORY * worker["memory_limit"] // max(largest, 1))
+        name: int(TASK_MEMORY * worker["memory_limit"] // block_bytes)
         for name, worker in workers.items()
         if worker.get("memory_limit")
     }
