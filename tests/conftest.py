@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -18,6 +19,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("cafelearn")
+
+# Shells may start what runs in the background with interrupts ignored, and the commands that
+# tests start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def make_blobs(n_rows=400, n_features=6, n_clusters=3, n_noise=2, seed=0):
