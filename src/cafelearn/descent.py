@@ -169,11 +169,9 @@ def chunk_pass(
 @njit(**EXACT)
 def add_chunks(
     stack,
-    depth,
     first_chunk,
     last_chunk,
     numbered,
-    origin,
     phase,
     state,
     labels,
@@ -183,11 +181,11 @@ def add_chunks(
     rows,
     geometry,
 ):
-    """Put the sums of some chunks on the stack and merge them with what is there.
+    """Put the sums of chunks that follow each other on an empty stack, merged.
 
-    In the tree the first chunk of X has the number `numbered`, and the chunks from `origin` on
-    are on the stack. Returns the new depth of the stack.
+    In the tree the first chunk of X has the number `numbered`. Returns the depth of the stack.
     """
+    depth = 0
     scratch = None
     if memory is not None:
         n_rows = min(rows, len(X)) if phase in (FIRST, LOOK) else 0
@@ -211,7 +209,7 @@ def add_chunks(
             last,
             geometry,
         )
-        depth = settle(stack, depth + 1, numbered + chunk + 1, origin)
+        depth = settle(stack, depth + 1, numbered + chunk + 1, numbered + first_chunk)
     return depth
 
 
@@ -222,32 +220,32 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     n_clusters, n_features = state.centers.shape
     small = len(members.first) > 1
     powers = buffer(n_features if small and geometry.p > 2 else np.int64(1), X)
+    n_chunks = -(-len(X) // rows)
     while phase != STOP:
-        depth = 0
-        for first in range(0, len(X), rows):
-            last, chunk = min(first + rows, len(X)), first // rows
-            part = stacked(stack, depth)
-            clear(part)
-            if small and phase == CENTER:
+        if small and phase == CENTER:
+            depth = 0
+            for chunk in range(n_chunks):
+                part = stacked(stack, depth)
+                clear(part)
                 gathered_chunk(
                     part, members, chunk, powers, state.centers, state.brackets, geometry
                 )
-            else:
-                chunk_pass(
-                    part,
-                    phase,
-                    state,
-                    labels,
-                    None,
-                    None,
-                    chunk,
-                    X,
-                    sample_weight,
-                    first,
-                    last,
-                    geometry,
-                )
-            depth = settle(stack, depth + 1, chunk + 1, 0)
+                depth = settle(stack, depth + 1, chunk + 1, 0)
+        else:
+            depth = add_chunks(
+                stack,
+                0,
+                n_chunks,
+                0,
+                phase,
+                state,
+                labels,
+                None,
+                X,
+                sample_weight,
+                rows,
+                geometry,
+            )
         before = phase
         phase = advance(phase, state, total_of(stack, depth), problem)
         if small and before == ASSIGN and phase == CENTER:
@@ -271,11 +269,9 @@ def _run_chunks(
     """The sums of a pass over some chunks that follow each other."""
     depth = add_chunks(
         stack,
-        0,
         first_chunk,
         last_chunk,
         0,
-        first_chunk,
         phase,
         state,
         labels,

@@ -285,9 +285,8 @@ def _groups(sources, client, block_bytes):
 
     Those in the memory of one worker go together, as a task costs more than a look at a block
     that is at hand. A worker gets a task for each of its threads, or more if its memory would
-    not hold the blocks. Where there are so many
-    that their parts must be combined before the client gets them, only such go together as
-    follow each other.
+    not hold the blocks. Where there are so many that their parts must be combined before the
+    client gets them, only such go together as follow each other.
     """
     alone = [[number] for number in range(len(sources))]
     if client is None or not all(hasattr(rows, "key") for rows, _ in sources):

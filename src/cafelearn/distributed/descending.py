@@ -192,9 +192,7 @@ class _Work:
         add_chunks(
             self.stack,
             0,
-            0,
             self.n_chunks,
-            rows.first_chunk,
             rows.first_chunk,
             self.request.phase,
             self.state,

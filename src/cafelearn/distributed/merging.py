@@ -187,11 +187,16 @@ def totals(part, n_clusters, n_features):
     return found
 
 
+def _places(begin, counts):
+    """The places begin <= i < begin + count of each pair, one pair after the other."""
+    return np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
+
+
 def near_values(found, wanted):
     """The Values that a block has for the centres that want them, to be sent."""
     begin, end = found.begin[wanted], found.end[wanted]
     counts = end - begin
-    places = np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
+    places = _places(begin, counts)
     weights = found.weights[places]
     if (weights == 1).all():
         weights = weights[:0]
@@ -208,10 +213,9 @@ def join_values(blocks, wanted, dtype):
     weights = np.ones_like(values)
     filled = begin[wanted]
     for block in blocks:
-        counts, size = block.counts, len(block.values)
-        places = np.arange(size) + np.repeat(filled - (np.cumsum(counts) - counts), counts)
+        places = _places(filled, block.counts)
         values[places] = block.values
         if len(block.weights):
             weights[places] = block.weights
-        filled += counts
+        filled += block.counts
     return Values(begin, end, values, weights)
