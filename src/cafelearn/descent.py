@@ -23,7 +23,7 @@ from cafelearn.kernels.blocks import buffer
 from cafelearn.kernels.centers import NEARBY_COUNT
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, ONE, PART, ZERO
 from cafelearn.kernels.sums import clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 from cafelearn.kernels.weights import log_objective
@@ -70,7 +70,7 @@ class Memory(NamedTuple):
     lists: Lists
 
 
-@njit(**EXACT)
+@njit(**PART)
 def chunk_pass(
     sums,
     phase,
@@ -166,7 +166,7 @@ def chunk_pass(
     )
 
 
-@njit(**EXACT)
+@njit(**PART)
 def add_chunks(
     stack,
     first_chunk,
@@ -219,7 +219,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     rows, geometry = problem.chunk, problem.geometry
     n_clusters, n_features = state.centers.shape
     small = len(members.first) > 1
-    powers = buffer(n_features if small and geometry.p > 2 else np.int64(1), X)
+    powers = buffer(n_features if small and geometry.p > 2 else ONE, X)
     n_chunks = -(-len(X) // rows)
     while phase != STOP:
         if small and phase == CENTER:
@@ -230,13 +230,13 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
                 gathered_chunk(
                     part, members, chunk, powers, state.centers, state.brackets, geometry
                 )
-                depth = settle(stack, depth + 1, chunk + 1, 0)
+                depth = settle(stack, depth + 1, chunk + 1, ZERO)
         else:
             depth = add_chunks(
                 stack,
-                0,
+                ZERO,
                 n_chunks,
-                0,
+                ZERO,
                 phase,
                 state,
                 labels,
@@ -252,39 +252,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
             gather_members(members, labels, X, sample_weight, rows, n_clusters)
 
 
-@njit(**EXACT)
-def _run_chunks(
-    stack,
-    phase,
-    state,
-    labels,
-    memory,
-    X,
-    sample_weight,
-    first_chunk,
-    last_chunk,
-    rows,
-    geometry,
-):
-    """The sums of a pass over some chunks that follow each other."""
-    depth = add_chunks(
-        stack,
-        first_chunk,
-        last_chunk,
-        0,
-        phase,
-        state,
-        labels,
-        memory,
-        X,
-        sample_weight,
-        rows,
-        geometry,
-    )
-    return total_of(stack, depth)
-
-
-@njit(**EXACT)
+@njit(**PART)
 def values_wanted(phase, state, labels, memory, X, sample_weight, rows):
     """The values that the centres of a pass nearby want one by one; none for other passes."""
     counts = state.brackets.values[NEARBY_COUNT] if phase == NEARBY else np.empty((0, 0))
@@ -297,11 +265,22 @@ def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, prob
     rows, geometry = problem.chunk, problem.geometry
     n_chunks = -(-len(X) // rows)
     while phase != STOP:
-        sums = _run_chunks(
-            stack, phase, state, labels, memory, X, sample_weight, 0, n_chunks, rows, geometry
+        depth = add_chunks(
+            stack,
+            ZERO,
+            n_chunks,
+            ZERO,
+            phase,
+            state,
+            labels,
+            memory,
+            X,
+            sample_weight,
+            rows,
+            geometry,
         )
         near = values_wanted(phase, state, labels, memory, X, sample_weight, rows)
-        phase = advance_swiftly(phase, state, sums, near, problem)
+        phase = advance_swiftly(phase, state, total_of(stack, depth), near, problem)
 
 
 def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, n_threads):
@@ -311,10 +290,21 @@ def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, 
 
     def run(part, phase, first, at_once):
         last = min(first + at_once, n_chunks)
-        geometry = problem.geometry
-        return _run_chunks(
-            part, phase, state, labels, memory, X, sample_weight, first, last, rows, geometry
+        depth = add_chunks(
+            part,
+            first,
+            last,
+            0,
+            phase,
+            state,
+            labels,
+            memory,
+            X,
+            sample_weight,
+            rows,
+            problem.geometry,
         )
+        return total_of(part, depth)
 
     phase = first_phase(problem)
     # Enough parts to keep the threads busy, few enough not to pile up in memory.

@@ -25,7 +25,7 @@ from cafelearn.kernels.centers import (
     settle_pair,
 )
 from cafelearn.kernels.moving import measure_drift
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, PART
 from cafelearn.kernels.sums import COUNT
 from cafelearn.machine import (
     ABANDONED,
@@ -52,7 +52,7 @@ from cafelearn.machine import (
 FEW = 0.15
 
 
-@njit(**EXACT)
+@njit(**PART)
 def advance_swiftly(phase, state, sums, near, problem):
     """Digest the sums of the swift pass just made; returns the next phase.
 

@@ -19,7 +19,7 @@ from numba import njit
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, EACH, NEAR
-from cafelearn.kernels.power import EXACT, negative_powers
+from cafelearn.kernels.power import EXACT, ONE, ZERO, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
 from cafelearn.kernels.sums import (
@@ -135,13 +135,13 @@ def look_chunk(
     n_clusters, n_features = centers.shape
     rows_by_cluster, begin = sort_members(labels, sample_weight, start, stop, n_clusters)
     columns = buffer(n_features, X)
-    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
-    row_weights = buffer(np.int64(1), X)[0]
+    powers = buffer(n_features if geometry.p > 2 else ONE, X)
+    row_weights = buffer(ONE, X)[0]
     near, near_weights = scratch
     keeping = len(lists.complete) > 0
     if keeping:
         lists.complete[chunk] = True
-    used = 0
+    used = ZERO
     for l in range(n_clusters):
         asked = brackets.open[l] == ALL
         plain = np.nonzero(asked & (brackets.window[l] == 0))[0]
@@ -265,7 +265,7 @@ def _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters
     members = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     if not kept:
         members = sort_members(labels, sample_weight, start, stop, n_clusters)
-    return kept, members, buffer(np.int64(0) if kept else X.shape[1], X)
+    return kept, members, buffer(ZERO if kept else X.shape[1], X)
 
 
 @njit(**EXACT)
@@ -282,7 +282,7 @@ def _near_values(mass, source, lists, chunk, l, X, sample_weight, features, coun
     first, last = begin[l + 1], begin[l + 2]
     near = np.empty((X.shape[1], last - first), dtype=X.dtype)
     near_weights = np.empty_like(near)
-    row_weights = buffer(np.int64(1), X)[0]
+    row_weights = buffer(ONE, X)[0]
     for at in range(first, last, BLOCK):
         size = min(BLOCK, last - at)
         rows = rows_by_cluster[at : at + size]
@@ -398,7 +398,7 @@ def add_near(terms, l, features, counts, values, weights, centers, brackets, geo
             scaled[i] = (values[i] - center) * scale
         at += counts[v]
     negative_powers(pulls, scaled, weights, geometry.negative, geometry.distances)
-    at = 0
+    at = ZERO
     for v in features:
         found = sum_near(values, scaled, pulls, weights, at, counts[v], centers[l, v])
         at += counts[v]

@@ -22,6 +22,7 @@ from cafelearn.kernels.power import (
     CUBE,
     EXACT,
     LARGEST_DIRECT,
+    ONE,
     SQUARE,
     SUMS,
     NegativePlan,
@@ -221,7 +222,7 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
     scratch = _scratch(X, n_clusters)
     features = np.arange(n_features)
     block_labels = np.empty(BLOCK, dtype=np.int32)
-    block_nearest = buffer(np.int64(1), X)[0]
+    block_nearest = buffer(ONE, X)[0]
     for first in range(start, stop, BLOCK):
         size = min(BLOCK, stop - first)
         transpose(scratch[1], X, np.arange(first, first + size), size, features)
@@ -277,10 +278,10 @@ def relabel_chunk(
     n_clusters, n_features = centers.shape
     scratch = _scratch(X, n_clusters)
     columns = scratch[1]
-    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
+    powers = buffer(n_features if geometry.p > 2 else ONE, X)
     features = np.arange(n_features)
     block_labels = np.empty(BLOCK, dtype=np.int32)
-    nearest, row_weights = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
+    nearest, row_weights = buffer(ONE, X)[0], buffer(ONE, X)[0]
     movers = np.full(stop - start, -1, dtype=np.int32)
     farthest = np.int64(-1)
     rows_by_label, begin = sort_by_label(labels[start:stop], start, n_clusters)
@@ -397,8 +398,8 @@ def _add_rows(
     n_clusters, n_features = centers.shape
     rows_by_cluster, begin = sorted_rows
     columns = buffer(n_features, X)
-    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
-    row_weights = buffer(np.int64(1), X)[0]
+    powers = buffer(n_features if geometry.p > 2 else ONE, X)
+    row_weights = buffer(ONE, X)[0]
     for l in range(n_clusters):
         features = np.arange(n_features) if everything else np.nonzero(brackets.open[l])[0]
         if len(features) == 0:

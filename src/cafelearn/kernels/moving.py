@@ -24,7 +24,7 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, ONE, PART, ZERO
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
     LOWER,
@@ -59,7 +59,7 @@ def empty_bounds(n_rows, n_clusters, bytes_per_row):
     return np.zeros((n_rows, LOWER + n_groups(n_clusters, bytes_per_row)), dtype=np.float32)
 
 
-@njit(**EXACT)
+@njit(**PART)
 def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geometry, survey):
     """Assign the rows of a chunk, and sum the pulls of those that move.
 
@@ -83,7 +83,7 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
     if known and not unlabelled:
         doubtful = _doubtful(found.labels, found.bounds, state.drift)
     rows, begin = sort_by_label(doubtful, start, n_clusters)
-    pending, n_pending = np.empty((2, size * n_clusters), dtype=np.int32), 0
+    pending, n_pending = np.empty((2, size * n_clusters), dtype=np.int32), ZERO
     screen = make_screen(X, n_clusters, found.bounds.shape[1] - LOWER)
     for group in range(0 if unlabelled else 1, n_clusters + 1):
         old, first, last = group - 1, begin[group], begin[group + 1]
@@ -108,7 +108,7 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
     labels[start:stop] = found.labels
     if survey:
         members = sort_members(labels, sample_weight, start, stop, n_clusters)
-        _add_rows(sums, members, 1, X, sample_weight, state, geometry, True)
+        _add_rows(sums, members, ONE, X, sample_weight, state, geometry, survey)
 
 
 @njit(**EXACT)
@@ -162,8 +162,8 @@ def _settle_close(found, roots, X, start, state, geometry):
     n_clusters, n_features = centers.shape
     features, root = np.arange(n_features), 1 / geometry.p
     n_groups = found.bounds.shape[1] - LOWER
-    columns, distances, peaks = buffer(n_features, X), buffer(n_clusters, X), buffer(0, X)
-    nearest, second = buffer(np.int64(1), X)[0], buffer(np.int64(1), X)[0]
+    columns, distances, peaks = buffer(n_features, X), buffer(n_clusters, X), buffer(ZERO, X)
+    nearest, second = buffer(ONE, X)[0], buffer(ONE, X)[0]
     labels = np.empty(BLOCK, dtype=np.int32)
     for first in range(0, count, BLOCK):
         rows = close[first : min(first + BLOCK, count)]
@@ -227,12 +227,12 @@ def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
     features = np.arange(n_features)
     columns, distances = buffer(n_features, X), buffer(len(state.centers), X)
     for j in range(len(found.labels)):
-        i, l = start + j, found.labels[j]
+        i, l = start + j, np.int64(found.labels[j])
         if found.bounds[j, UPPER] < least or sample_weight[i] == 0:
             continue
         if alone > FEW and not found.seen[j]:
             continue
-        transpose(columns, X, np.full(1, i), 1, features)
+        transpose(columns, X, np.full(1, i), ONE, features)
         distances_to(
             distances,
             l,
@@ -241,7 +241,7 @@ def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
             features,
             state.centers,
             state.scaled_weights,
-            padded(1),
+            padded(ONE),
             geometry,
         )
         if distances[l, 0] > sums.farthest[0]:
@@ -264,9 +264,10 @@ def _add_movers(sums, labels, found, X, sample_weight, start, state, geometry):
         side = np.empty(count, dtype=np.int32)
         for j in range(count):
             side[j] = found[movers[j] - start] if sign == 1 else labels[movers[j]]
-        order, begin = sort_by_label(side, 0, len(state.centers))
+        order, begin = sort_by_label(side, ZERO, len(state.centers))
         sorted_rows = movers[order], begin
-        _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, False)
+        moments = np.bool_(False)
+        _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moments)
 
 
 @njit(**EXACT)
@@ -275,8 +276,8 @@ def _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moment
     centers, scales = state.centers, state.brackets.scale
     n_clusters, n_features = centers.shape
     columns = buffer(n_features, X)
-    powers = buffer(n_features if geometry.p > 2 else np.int64(1), X)
-    row_weights = buffer(np.int64(1), X)[0]
+    powers = buffer(n_features if geometry.p > 2 else ONE, X)
+    row_weights = buffer(ONE, X)[0]
     features = np.arange(n_features)
     order, begin = sorted_rows
     for l in range(n_clusters):

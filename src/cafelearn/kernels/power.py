@@ -32,6 +32,9 @@ from cafelearn.kernels.vectors import (
 # fused multiply-adds and nothing else. error_model="numpy" drops the division checks
 # that block vectorisation.
 EXACT = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+# For large functions with one caller: they are compiled as a part of it, and not for themselves
+# before, which takes as long again.
+PART = dict(EXACT, inline="always")
 # For plain sums and extrema of finite numbers, whose order is fixed by the machine code.
 SUMS = dict(
     nogil=True,
@@ -39,6 +42,9 @@ SUMS = dict(
     error_model="numpy",
     fastmath={"contract", "nsz", "reassoc", "nnan"},
 )
+# A function is compiled again for every literal number it is called with, and so are those it
+# calls; these are no literals.
+ZERO, ONE = np.int64(0), np.int64(1)
 
 CONSTANT, LINEAR, SQUARE, CUBE, FOURTH, THREE_HALVES, DIRECT, LOGARITHM = range(8)
 _SPECIAL = {

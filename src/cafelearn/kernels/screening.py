@@ -20,8 +20,10 @@ from cafelearn.kernels.power import (
     FOURTH,
     LARGEST_DIRECT,
     LINEAR,
+    ONE,
     SQUARE,
     SUMS,
+    ZERO,
     add_powers,
 )
 from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
@@ -93,9 +95,9 @@ def make_screen(X, n_clusters, n_groups):
     return Screen(
         buffer(n_clusters, single),
         buffer(n_features, single),
-        buffer(np.int64(1), single),
-        buffer(np.int64(1), single),
-        buffer(np.int64(1), single),
+        buffer(ONE, single),
+        buffer(ONE, single),
+        buffer(ONE, single),
         np.empty(BLOCK, dtype=np.int32),
         np.empty(BLOCK, dtype=np.int32),
         buffer(n_groups, single),
@@ -184,7 +186,7 @@ def _draw_tangents(screen, old, state, geometry):
             screen.features,
             screen.zeros,
             screen.ones,
-            0,
+            ZERO,
             width,
             geometry.coarse,
         )
@@ -278,12 +280,12 @@ def _take_roots(screen, numbers, row, size, geometry):
         screen.roots[0, b] = 0
     add_powers(
         screen.roots,
-        0,
+        ZERO,
         numbers[row : row + 1],
         screen.features[:1],
         screen.zeros,
         screen.ones,
-        0,
+        ZERO,
         size,
         geometry.coarse_root,
     )
@@ -322,7 +324,7 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
     screen.lower[:] = np.inf
     _measure(screen, old, screen.centers, width, geometry.coarse)
     nearest[0, :width] = distances[old, :width]
-    _take_roots(screen, nearest, 0, width, geometry)
+    _take_roots(screen, nearest, ZERO, width, geometry)
     _choose_groups(screen, found, rows, start, old, error, slack)
     for l in range(n_clusters):
         lower = screen.lower[screen.group[l]]
@@ -377,7 +379,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
     for l in range(len(screen.centers)):
         _measure(screen, l, screen.centers, width, geometry.coarse)
         take_nearer(labels, nearest[0], second[0], screen.distances, l, width)
-    _take_roots(screen, second, 0, width, geometry)
+    _take_roots(screen, second, ZERO, width, geometry)
     for b in range(size):
         i = rows[b] - start
         found.labels[i], found.nearest[i] = labels[b], nearest[0, b]
@@ -390,7 +392,7 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
     """Measure the distances that the tangents left open."""
     n_clusters, n_features = centers.shape
     slack = np.float32(2 * relative_error(n_features, geometry.p))
-    order, begin = sort_by_label(pending[1], 0, n_clusters)
+    order, begin = sort_by_label(pending[1], ZERO, n_clusters)
     for l in range(n_clusters):
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             rows = order[first : min(first + BLOCK, begin[l + 2])]
@@ -406,7 +408,7 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
                     into = found.labels[i]
                     found.labels[i], found.nearest[i] = l, screen.distances[l, b]
                 screen.marked[b] = LOWER + screen.group[into]
-            _take_roots(screen, screen.before, 0, size, geometry)
+            _take_roots(screen, screen.before, ZERO, size, geometry)
             for b in range(size):
                 i, column = rows[b] - start, screen.marked[b]
                 low = screen.roots[0, b] * (1 - slack) - found.error[i]
@@ -424,7 +426,7 @@ def bounds_of(found, n_features, geometry):
             numbers[0, i] = found.nearest[i]
     zero, one = np.zeros((1, 1), dtype=np.float32), np.ones((1, 1), dtype=np.float32)
     add_powers(
-        roots, 0, numbers, np.arange(1), zero, one, 0, padded(size), geometry.coarse_root
+        roots, ZERO, numbers, np.arange(1), zero, one, ZERO, padded(size), geometry.coarse_root
     )
     slack = np.float32(2 * relative_error(n_features, geometry.p))
     out = np.empty((2, size), dtype=np.float32)

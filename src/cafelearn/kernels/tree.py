@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, ZERO
 from cafelearn.kernels.sums import Sums, merge, room_for_sums
 
 
@@ -50,4 +50,4 @@ def total_of(stack, depth):
     while depth > 1:
         merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
         depth -= 1
-    return stacked(stack, 0)
+    return stacked(stack, ZERO)
