@@ -19,11 +19,10 @@ from cafelearn.kernels.anchors import (
     scratch_for,
 )
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
-from cafelearn.kernels.blocks import buffer
 from cafelearn.kernels.centers import NEARBY_COUNT
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
-from cafelearn.kernels.power import EXACT, ONE, PART, ZERO
+from cafelearn.kernels.power import EXACT, MAKES, PART, ZERO
 from cafelearn.kernels.sums import clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 from cafelearn.kernels.weights import log_objective
@@ -217,9 +216,7 @@ def add_chunks(
 def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     """Run to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
-    n_clusters, n_features = state.centers.shape
     small = len(members.first) > 1
-    powers = buffer(n_features if small and geometry.p > 2 else ONE, X)
     n_chunks = -(-len(X) // rows)
     while phase != STOP:
         if small and phase == CENTER:
@@ -227,9 +224,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
             for chunk in range(n_chunks):
                 part = stacked(stack, depth)
                 clear(part)
-                gathered_chunk(
-                    part, members, chunk, powers, state.centers, state.brackets, geometry
-                )
+                gathered_chunk(part, members, chunk, state.centers, state.brackets, geometry)
                 depth = settle(stack, depth + 1, chunk + 1, ZERO)
         else:
             depth = add_chunks(
@@ -249,7 +244,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
         before = phase
         phase = advance(phase, state, total_of(stack, depth), problem)
         if small and before == ASSIGN and phase == CENTER:
-            gather_members(members, labels, X, sample_weight, rows, n_clusters)
+            gather_members(members, labels, X, sample_weight, rows, len(state.centers))
 
 
 @njit(**PART)
@@ -259,7 +254,7 @@ def values_wanted(phase, state, labels, memory, X, sample_weight, rows):
     return gather(labels, memory.lists, X, sample_weight, rows, state.brackets, counts)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem):
     """Run swift passes to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
@@ -366,7 +361,7 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
     elif problem.swift:
         _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem)
     else:
-        members = empty_members(X, shape[0], problem.chunk)
+        members = empty_members(X, shape[0], problem.chunk, problem.geometry.p)
         _descend(phase, state, stack, members, labels, X, sample_weight, problem)
     return make_result(state, labels, problem, len(np.unique(labels)))
 

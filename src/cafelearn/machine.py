@@ -25,7 +25,7 @@ from cafelearn.kernels.centers import (
     fitting_scale,
     refine,
 )
-from cafelearn.kernels.power import EXACT, PART
+from cafelearn.kernels.power import EXACT
 from cafelearn.kernels.sums import FAR_TERMS, SPREAD
 from cafelearn.kernels.weights import log_mean, log_objective, update_weights
 
@@ -148,7 +148,7 @@ def start(centers, feature_scale, problem):
     )
 
 
-@njit(**PART)
+@njit(**EXACT)
 def advance(phase, state, sums, problem):
     """Digest the sums of the plain pass just made; returns the next phase."""
     n_clusters, n_features = state.centers.shape

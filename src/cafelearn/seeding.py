@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.assign import project_rows
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.weights import log_mean, update_weights
 from cafelearn.machine import data_scale, make_problem
 from cafelearn.placing import assign, distances, make_model
@@ -107,7 +107,7 @@ def _steps(rising):
     return new
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _row_codes(X, low, spans):
     """A 64-bit number for each row, equal for equal rows wherever they stand."""
     codes = np.empty(len(X), dtype=np.uint64)
@@ -125,7 +125,7 @@ def _row_codes(X, low, spans):
     return codes
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _smallest_of_each(X, rows, group, n_groups):
     """Index of the row that comes first in the dictionary, for each group."""
     first = np.full(n_groups, -1, dtype=np.int64)
@@ -167,7 +167,7 @@ def coded_times(codes, salt, pull):
         return _exponentials(codes, salt) / pull
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _exponentials(codes, salt):
     out = np.empty(len(codes))
     for g in range(len(codes)):

@@ -25,7 +25,7 @@ from cafelearn.kernels.centers import (
     settle_pair,
 )
 from cafelearn.kernels.moving import measure_drift
-from cafelearn.kernels.power import EXACT, PART
+from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.sums import COUNT
 from cafelearn.machine import (
     ABANDONED,
@@ -52,7 +52,7 @@ from cafelearn.machine import (
 FEW = 0.15
 
 
-@njit(**PART)
+@njit(**EXACT)
 def advance_swiftly(phase, state, sums, near, problem):
     """Digest the sums of the swift pass just made; returns the next phase.
 
@@ -94,7 +94,7 @@ def _after_moves(state, sums, problem):
     brackets, counters = state.brackets, state.counters
     surveyed = counters[SURVEY] > 0
     counters[SURVEY] = 1  # if the pass is repeated, the pulls of this one are lost
-    if sums.changed[1] > 0 and (sums.mass == 0).any():
+    if sums.changed[1] > 0 and _has_zero(sums.mass):
         # The farthest row is wanted, so every distance must be looked at.
         counters[CHANGED] += sums.changed[0]
         state.drift[:] = np.nan
@@ -104,7 +104,7 @@ def _after_moves(state, sums, problem):
         measure_drift(state, problem.geometry.p)
         return MOVE
     if verdict == END:
-        return STOP if (sums.fingerprint == state.fingerprint).all() else MEASURE
+        return STOP if _same(sums.fingerprint, state.fingerprint) else MEASURE
     counters[SURVEY] = 0
     open_clusters(state, sums)
     for l in range(n_clusters):
@@ -122,6 +122,22 @@ def _after_moves(state, sums, problem):
                     problem.anchored,
                 )
     return FIRST if brackets.open.any() else _next_phase(state, problem)
+
+
+@njit(**EXACT)
+def _has_zero(numbers):
+    zeros = 0
+    for i in range(len(numbers)):
+        zeros += numbers[i] == 0
+    return zeros > 0
+
+
+@njit(**EXACT)
+def _same(numbers, others):
+    different = 0
+    for i in range(len(numbers)):
+        different += numbers[i] != others[i]
+    return different == 0
 
 
 @njit(**EXACT)
@@ -146,7 +162,7 @@ def _digest(state, sums, problem, l, v):
         set_anchor(brackets, centers, l, v, centers[l, v] - before, mass)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _search(state, sums, near, problem, l, v):
     """Search for one centre among the values near its anchor, until it is found or leaves."""
     brackets, geometry, terms = state.brackets, problem.geometry, sums.terms[l]
@@ -191,7 +207,11 @@ def _join(state):
 @njit(**EXACT)
 def _next_phase(state, problem):
     brackets, p = state.brackets, problem.geometry.p
-    n_near, n_all = (brackets.open >= NEAR).sum(), (brackets.open == ALL).sum()
+    n_near = n_all = 0
+    for l in range(len(brackets.open)):
+        for v in range(brackets.open.shape[1]):
+            n_near += brackets.open[l, v] >= NEAR
+            n_all += brackets.open[l, v] == ALL
     if n_near > FEW * n_all:
         return NEARBY
     if n_all > 0:

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.anchors import Values
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, clear, merge
 from cafelearn.kernels.tree import empty_stack, stacked
 
@@ -63,7 +63,7 @@ def width(n_clusters, n_features, n_far=0):
     return 2 * n_clusters + (2 + N_TERMS + n_far) * n_clusters * n_features + 3 + n_features
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def sums_in(numbers, n_clusters, n_features):
     """A Sums whose arrays are parts of a row of numbers."""
     k, m = n_clusters, n_features
@@ -84,13 +84,13 @@ def sums_in(numbers, n_clusters, n_features):
     )
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _add(total, part, n_clusters, n_features):
     """Merge one row of numbers into another."""
     merge(sums_in(total, n_clusters, n_features), sums_in(part, n_clusters, n_features))
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _write(rows, stack):
     """Copy the Sums that are lowest on a stack into rows of numbers."""
     n_clusters, n_features = stack.low.shape[1:]
@@ -139,7 +139,7 @@ def _unpack(packed, n_clusters, n_features):
     return rows
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _fill(rows, kept, numbers, nothing):
     at = 0
     for j in range(rows.shape[1]):

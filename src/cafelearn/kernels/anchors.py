@@ -19,7 +19,7 @@ from numba import njit
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, EACH, NEAR
-from cafelearn.kernels.power import EXACT, ONE, ZERO, negative_powers
+from cafelearn.kernels.power import EXACT, MAKES, ONE, ZERO, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
 from cafelearn.kernels.sums import (
@@ -71,7 +71,7 @@ def trimmed(lists):
     )
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def scratch_for(X, lists, brackets, n_rows):
     """Room for the values of up to n_rows while they are collected, and for their weights,
     or for none if no look collects any.
@@ -109,7 +109,7 @@ def _collect(near, near_weights, counts, l, features, columns, row_weights, size
         counts[v] = count
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def look_chunk(
     sums,
     labels,
@@ -138,14 +138,16 @@ def look_chunk(
     powers = buffer(n_features if geometry.p > 2 else ONE, X)
     row_weights = buffer(ONE, X)[0]
     near, near_weights = scratch
-    keeping = len(lists.complete) > 0
+    mass, terms, far, low, high = sums.mass, sums.terms, sums.far, sums.low, sums.high
+    scale, anchor, window = brackets.scale, brackets.anchor, brackets.window
+    negative, keeping = geometry.negative, len(lists.complete) > 0
     if keeping:
         lists.complete[chunk] = True
     used = ZERO
     for l in range(n_clusters):
         asked = brackets.open[l] == ALL
-        plain = np.nonzero(asked & (brackets.window[l] == 0))[0]
-        anchored = np.nonzero(asked & (brackets.window[l] > 0))[0]
+        plain = np.nonzero(asked & (window[l] == 0))[0]
+        anchored = np.nonzero(asked & (window[l] > 0))[0]
         both = np.nonzero(asked)[0]
         first, last = begin[l + 1], begin[l + 2]
         if keeping:
@@ -158,35 +160,35 @@ def look_chunk(
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
             rows = rows_by_cluster[at : at + size]
-            weigh_rows(row_weights, sums.mass, l, rows, sample_weight)
+            weigh_rows(row_weights, mass, l, rows, sample_weight)
             transpose(columns, X, rows, size, both)
             if ranges:
-                add_extrema(sums.low, sums.high, l, both, columns, padded(size))
+                add_extrema(low, high, l, both, columns, padded(size))
             if len(plain) > 0:
                 add_members(
-                    sums.terms,
+                    terms,
                     l,
                     plain,
                     columns,
                     row_weights,
                     powers,
                     centers,
-                    brackets.scale,
+                    scale,
                     padded(size),
                     geometry,
                 )
             if len(anchored) > 0:
                 add_far(
-                    sums.far,
+                    far,
                     l,
                     anchored,
                     columns,
                     row_weights,
-                    brackets.anchor,
-                    brackets.scale,
-                    brackets.window,
+                    anchor,
+                    scale,
+                    window,
                     padded(size),
-                    geometry.negative,
+                    negative,
                 )
             if collecting:
                 _collect(
@@ -201,21 +203,21 @@ def look_chunk(
                     brackets,
                 )
         if keeping:
-            lists.mass[chunk, l] = sums.mass[l]
+            lists.mass[chunk, l] = mass[l]
         if collecting:
             values, weights = _from_rows(near, near_weights, anchored, counts)
             add_near(
-                sums.terms[l], l, anchored, counts, values, weights, centers, brackets, geometry
+                terms[l], l, anchored, counts, values, weights, centers, brackets, geometry
             )
             for v in anchored:
-                sums.terms[l, COUNT, v] = counts[v]
+                terms[l, COUNT, v] = counts[v]
         if keeping and collecting and lists.complete[chunk]:
             used = _keep(lists, chunk, l, used, near, near_weights, counts)
     if keeping and not lists.complete[chunk]:
         for l in range(n_clusters):
             for v in range(n_features):
-                if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
-                    sums.terms[l, COUNT, v] = np.inf
+                if brackets.open[l, v] == ALL and window[l, v] > 0:
+                    terms[l, COUNT, v] = np.inf
 
 
 @njit(**EXACT)
@@ -226,15 +228,17 @@ def _keep(lists, chunk, l, used, near, near_weights, counts):
         if used + count > lists.values.shape[1]:
             lists.complete[chunk] = False
             return used
-        lists.values[chunk, used : used + count] = near[v, :count]
+        for i in range(count):
+            lists.values[chunk, used + i] = near[v, i]
         if lists.weights.shape[1] > 0:
-            lists.weights[chunk, used : used + count] = near_weights[v, :count]
+            for i in range(count):
+                lists.weights[chunk, used + i] = near_weights[v, i]
         used += count
         lists.end[chunk, l, v] = used
     return used
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def near_chunk(
     sums, labels, lists, chunk, X, sample_weight, start, stop, centers, brackets, geometry
 ):
@@ -258,7 +262,7 @@ def near_chunk(
         )
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters):
     """Whether the list of a chunk was kept; if it was not, the members and room for columns."""
     kept = len(lists.complete) > 0 and lists.complete[chunk]
@@ -268,7 +272,7 @@ def _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters
     return kept, members, buffer(ZERO if kept else X.shape[1], X)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _near_values(mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets):
     """The values of some features of a cluster that are inside the windows, one feature after
     the other, and their weights.
@@ -301,7 +305,7 @@ class Values(NamedTuple):
     weights: np.ndarray
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
     """The values near the anchors whose centres want EACH of them, in the order of the rows.
 
@@ -325,7 +329,7 @@ def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
     return found
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, brackets):
     n_clusters, n_features = found.begin.shape
     source = _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters)
@@ -347,7 +351,7 @@ def _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, br
             at += counts[v]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _from_list(lists, chunk, l, features, counts):
     """The collected values of some features of a cluster, one after the other."""
     ends, total = lists.end[chunk, l], 0
@@ -356,19 +360,20 @@ def _from_list(lists, chunk, l, features, counts):
         counts[v] = ends[v] - (ends[v - 1] if v > 0 else begin)
         total += counts[v]
     weighted = lists.weights.shape[1] > 0
-    values = np.empty(total, dtype=lists.values.dtype)
-    weights = np.ones(total, dtype=lists.values.dtype)
+    kept, kept_weights = lists.values, lists.weights
+    values = np.empty(total, dtype=kept.dtype)
+    weights = np.ones(total, dtype=kept.dtype)
     at = 0
     for v in features:
         for place in range(ends[v] - counts[v], ends[v]):
-            values[at] = lists.values[chunk, place]
+            values[at] = kept[chunk, place]
             if weighted:
-                weights[at] = lists.weights[chunk, place]
+                weights[at] = kept_weights[chunk, place]
             at += 1
     return values, weights
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _from_rows(near, near_weights, features, counts):
     """The same from what _collect has found."""
     total, weighted = counts.sum(), near_weights.shape[1] > 0
@@ -383,14 +388,24 @@ def _from_rows(near, near_weights, features, counts):
     return values, weights
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def add_near(terms, l, features, counts, values, weights, centers, brackets, geometry):
     """Add the values of some features, one after the other, to the terms of their cluster.
 
     They are few for each feature, so the powers are taken of all together.
     """
+    scratch = np.empty_like(values), np.empty_like(values)
+    _sum_values(
+        terms, l, features, counts, values, weights, scratch, centers, brackets, geometry
+    )
+
+
+@njit(**EXACT)
+def _sum_values(
+    terms, l, features, counts, values, weights, scratch, centers, brackets, geometry
+):
     number = values.dtype.type
-    scaled, pulls = np.empty_like(values), np.empty_like(values)
+    scaled, pulls = scratch
     at = 0
     for v in features:
         center, scale = centers[l, v], number(brackets.scale[l, v])

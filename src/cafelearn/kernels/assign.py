@@ -22,6 +22,7 @@ from cafelearn.kernels.power import (
     CUBE,
     EXACT,
     LARGEST_DIRECT,
+    MAKES,
     ONE,
     SQUARE,
     SUMS,
@@ -141,9 +142,8 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
     (`guess`, or -1) begin with that centre, and most others are given up early; the labels
     are those of the full computation, bit for bit.
     """
-    distances, columns, peaks = scratch
+    distances, columns, peaks, second = scratch
     n_clusters, n_features = centers.shape
-    second = np.empty(BLOCK, dtype=nearest.dtype)
     for b in range(size):
         labels[b] = n_clusters
         nearest[b] = second[b] = np.inf
@@ -181,17 +181,18 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
             take_nearer(labels, nearest, second, distances, l, size)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _scratch(X, n_clusters):
-    """Buffers for the distances, the transposed rows and their peaks."""
-    return buffer(n_clusters, X), buffer(X.shape[1], X), buffer(n_clusters, X)
+    """Buffers for the distances, the transposed rows, their peaks and second distances."""
+    columns, second = buffer(X.shape[1], X), buffer(ONE, X)[0]
+    return buffer(n_clusters, X), columns, buffer(n_clusters, X), second
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def distance_chunk(out, X, start, stop, centers, weights, geometry):
     """Distances of the rows start <= i < stop to each centre; OUT out (stop - start, k)."""
     n_clusters, n_features = centers.shape
-    distances, columns, peaks = _scratch(X, n_clusters)
+    distances, columns, peaks, _ = _scratch(X, n_clusters)
     features = np.arange(n_features)
     for first in range(start, stop, BLOCK):
         size = min(BLOCK, stop - first)
@@ -212,7 +213,7 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
                 out[first - start + b, l] = distances[l, b]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
     """Labels and distances to the nearest centre of the rows start <= i < stop.
 
@@ -242,7 +243,7 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
             nearest[first - start + b] = block_nearest[b]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def project_rows(X, direction):
     """The product of each row with `direction`, equal for equal rows wherever they stand."""
     out = np.empty(len(X))
@@ -263,7 +264,7 @@ def hash_of(number):
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def relabel_chunk(
     sums, labels, X, sample_weight, start, stop, centers, weights, brackets, geometry
 ):
@@ -302,25 +303,20 @@ def relabel_chunk(
                 padded(size),
                 geometry,
             )
-            stayer = np.int64(-1)
-            for b in range(padded(size)):
-                row_weights[b] = 0
-            for b in range(size):
-                i, label = rows[b], block_labels[b]
-                labels[i] = label
-                if sample_weight[i] == 0:
-                    continue
-                sums.fingerprint[label] += hash_of(np.uint64(i))
-                if nearest[b] > sums.farthest[0]:
-                    sums.farthest[0] = nearest[b]
-                    farthest = i
-                if label == old:
-                    stayer = b
-                    row_weights[b] = sample_weight[i]
-                    sums.mass[old] += sample_weight[i]
-                else:
-                    sums.changed[0] += 1
-                    movers[i - start] = label
+            stayer, farther = _report(
+                sums,
+                labels,
+                movers,
+                row_weights,
+                old,
+                rows,
+                start,
+                block_labels,
+                nearest,
+                sample_weight,
+            )
+            if farther >= 0:
+                farthest = farther
             if stayer >= 0:
                 _hide_rows(columns, row_weights, stayer, padded(size))
                 add_extrema(sums.low, sums.high, old, features, columns, padded(size))
@@ -346,6 +342,37 @@ def relabel_chunk(
 
 
 @njit(**EXACT)
+def _report(
+    sums, labels, movers, row_weights, old, rows, start, block_labels, nearest, sample_weight
+):
+    """What the rows of a block have to say, and which of them move.
+
+    Returns the last one that stays, and the index of the one that is the farthest so far; -1
+    if there is none.
+    """
+    stayer = farthest = np.int64(-1)
+    for b in range(padded(len(rows))):
+        row_weights[b] = 0
+    for b in range(len(rows)):
+        i, label = rows[b], block_labels[b]
+        labels[i] = label
+        if sample_weight[i] == 0:
+            continue
+        sums.fingerprint[label] += hash_of(np.uint64(i))
+        if nearest[b] > sums.farthest[0]:
+            sums.farthest[0] = nearest[b]
+            farthest = i
+        if label == old:
+            stayer = b
+            row_weights[b] = sample_weight[i]
+            sums.mass[old] += sample_weight[i]
+        else:
+            sums.changed[0] += 1
+            movers[i - start] = label
+    return stayer, farthest
+
+
+@njit(**EXACT)
 def _hide_rows(columns, row_weights, shown, size):
     """Overwrite the rows of weight 0 with copies of one that counts."""
     for b in range(size):
@@ -354,7 +381,7 @@ def _hide_rows(columns, row_weights, shown, size):
                 columns[v, b] = columns[v, shown]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def member_chunk(
     sums,
     labels,
@@ -390,7 +417,7 @@ def weigh_rows(row_weights, mass, l, rows, sample_weight):
         mass[l] += sample_weight[rows[b]]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _add_rows(
     sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
 ):

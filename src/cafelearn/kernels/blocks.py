@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 BLOCK = 128
@@ -19,7 +19,7 @@ def padded(size):
     return (size + PAD - 1) // PAD * PAD
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def buffer(n_rows, like):
     """A scratch array of n_rows rows, each for a block and one cache line longer.
 
@@ -79,7 +79,7 @@ def transpose_all(columns, X, rows, size, origin):
             columns[v, b] = columns[v, 0]
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def sort_by_label(labels, start, n_clusters):
     """Counting sort of rows by their label, from -1 on, in the order of their index.
 
@@ -98,7 +98,7 @@ def sort_by_label(labels, start, n_clusters):
     return rows, begin
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def sort_members(labels, sample_weight, start, stop, n_clusters):
     """sort_by_label of the rows start <= i < stop, those without weight as if unlabelled."""
     members = np.empty(stop - start, dtype=np.int32)

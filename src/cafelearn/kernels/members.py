@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.pulls import add_members
 
 
@@ -18,13 +18,15 @@ class Members(NamedTuple):
     cluster: np.ndarray  # (n_blocks,)
     size: np.ndarray  # (n_blocks,) rows in the block
     first: np.ndarray  # (n_chunks + 1,) the first block of each chunk
+    features: np.ndarray  # (m,) room for the features a look is about
+    powers: np.ndarray  # and for their powers
 
 
 # Data of more numbers than this is gathered anew for each look.
 SMALL = 2**21
 
 
-def empty_members(X, n_clusters, rows_per_chunk):
+def empty_members(X, n_clusters, rows_per_chunk, p):
     """Room for the members of these rows, or for none if they are too many."""
     n_rows, n_features = X.shape
     n_chunks = -(-n_rows // rows_per_chunk)
@@ -39,10 +41,12 @@ def empty_members(X, n_clusters, rows_per_chunk):
         np.zeros(n_blocks, dtype=np.int64),
         np.zeros(n_blocks, dtype=np.int64),
         np.zeros(n_chunks + 1, dtype=np.int64),
+        np.zeros(n_features, dtype=np.int64),
+        buffer(n_features if p > 2 else 1, X),
     )
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters):
     """Fill `members` with the blocks that member_chunk would make of each chunk."""
     features = np.arange(X.shape[1])
@@ -64,15 +68,14 @@ def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters
 
 
 @njit(**EXACT)
-def gathered_chunk(sums, members, chunk, powers, centers, brackets, geometry):
+def gathered_chunk(sums, members, chunk, centers, brackets, geometry):
     """member_chunk, without ranges, for a chunk that has been gathered."""
-    cluster = np.int64(-1)
-    features = np.arange(0)
+    cluster, count = np.int64(-1), 0
     for block in range(members.first[chunk], members.first[chunk + 1]):
         if members.cluster[block] != cluster:
             cluster = members.cluster[block]
-            features = np.nonzero(brackets.open[cluster])[0]
-        if len(features) == 0:
+            count = _find_open(members.features, brackets.open[cluster])
+        if count == 0:
             continue
         row_weights = members.weights[block]
         for b in range(members.size[block]):
@@ -80,12 +83,23 @@ def gathered_chunk(sums, members, chunk, powers, centers, brackets, geometry):
         add_members(
             sums.terms,
             cluster,
-            features,
+            members.features[:count],
             members.columns[block],
             row_weights,
-            powers,
+            members.powers,
             centers,
             brackets.scale,
             padded(members.size[block]),
             geometry,
         )
+
+
+@njit(**EXACT)
+def _find_open(features, open):
+    """List the features that are open; returns how many there are."""
+    count = 0
+    for v in range(len(open)):
+        if open[v] != 0:
+            features[count] = v
+            count += 1
+    return count

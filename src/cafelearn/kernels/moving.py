@@ -24,7 +24,7 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
-from cafelearn.kernels.power import EXACT, ONE, PART, ZERO
+from cafelearn.kernels.power import EXACT, MAKES, ONE, PART, ZERO
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
     LOWER,
@@ -111,7 +111,7 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
         _add_rows(sums, members, ONE, X, sample_weight, state, geometry, survey)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _doubtful(labels, bounds, drift):
     """The labels of the rows that may have moved, and -1 for those that must have stayed.
 
@@ -131,31 +131,22 @@ def _doubtful(labels, bounds, drift):
         slide[group] = max(slide[group], shift[l])
     out = labels.copy()
     for j in range(len(labels)):
-        l, own = labels[j], bounds[j]
-        upper = growth[l] * (own[UPPER] + shift[l]) * wider
-        own[UPPER], least = upper, single(BEYOND)
+        l = labels[j]
+        upper = growth[l] * (bounds[j, UPPER] + shift[l]) * wider
+        bounds[j, UPPER], least = upper, single(BEYOND)
         for group in range(n_groups):
-            lower = shrinkage[group] * (own[LOWER + group] - slide[group]) * narrower
-            own[LOWER + group] = lower
+            lower = shrinkage[group] * (bounds[j, LOWER + group] - slide[group]) * narrower
+            bounds[j, LOWER + group] = lower
             least = smaller(least, lower)
         out[j] = -1 if upper < least else l
     return out
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _settle_close(found, roots, X, start, state, geometry):
     """Measure the distances of rows to every centre, where the bounds do not tell."""
     close = np.empty(len(found.labels), dtype=np.int64)
-    count = 0
-    for j in range(len(found.labels)):
-        if not found.seen[j]:
-            continue
-        least = np.float32(BEYOND)
-        for column in range(LOWER, found.bounds.shape[1]):
-            least = smaller(least, found.bounds[j, column])
-        if not roots[1, j] < least:
-            close[count] = start + j
-            count += 1
+    count = _find_close(close, found, roots, start)
     if count == 0:
         return
     centers, weights = state.centers, state.scaled_weights
@@ -190,6 +181,22 @@ def _settle_close(found, roots, X, start, state, geometry):
 
 
 @njit(**EXACT)
+def _find_close(close, found, roots, start):
+    """List the rows whose nearest centre the bounds do not tell; returns their number."""
+    count = 0
+    for j in range(len(found.labels)):
+        if not found.seen[j]:
+            continue
+        least = np.float32(BEYOND)
+        for column in range(LOWER, found.bounds.shape[1]):
+            least = smaller(least, found.bounds[j, column])
+        if not roots[1, j] < least:
+            close[count] = start + j
+            count += 1
+    return count
+
+
+@njit(**EXACT)
 def _report(sums, labels, found, roots, sample_weight, start):
     """What all rows have to say, and the upper bounds of those that were looked at.
 
@@ -210,29 +217,23 @@ def _report(sums, labels, found, roots, sample_weight, start):
     return least
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry):
     """The row that is farthest from its centre.
 
     Rows that were left alone count if few of them can be it; else they are reported.
     """
-    alone = 0
-    for j in range(len(found.labels)):
-        alone += not (found.seen[j] or found.bounds[j, UPPER] < least)
-    if alone > FEW:
-        sums.changed[1] += alone
-    if least < 0:
-        return
+    far = np.empty(len(found.labels), dtype=np.int64)
+    count, alone = _find_far(far, found, least, start)
+    sums.changed[1] += alone
     n_features = X.shape[1]
     features = np.arange(n_features)
     columns, distances = buffer(n_features, X), buffer(len(state.centers), X)
-    for j in range(len(found.labels)):
-        i, l = start + j, np.int64(found.labels[j])
-        if found.bounds[j, UPPER] < least or sample_weight[i] == 0:
+    for j in range(count):
+        i, l = far[j], np.int64(found.labels[far[j] - start])
+        if sample_weight[i] == 0:
             continue
-        if alone > FEW and not found.seen[j]:
-            continue
-        transpose(columns, X, np.full(1, i), ONE, features)
+        transpose(columns, X, far[j : j + 1], ONE, features)
         distances_to(
             distances,
             l,
@@ -250,6 +251,23 @@ def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
 
 
 @njit(**EXACT)
+def _find_far(far, found, least, start):
+    """List the rows that can be the farthest and count; returns their number.
+
+    Also the number of those that were left alone and do not count, because they are many.
+    """
+    alone = 0
+    for j in range(len(found.labels)):
+        alone += not (found.seen[j] or found.bounds[j, UPPER] < least)
+    count = 0
+    for j in range(len(found.labels) if least >= 0 else 0):
+        if not found.bounds[j, UPPER] < least and (found.seen[j] or alone <= FEW):
+            far[count] = start + j
+            count += 1
+    return count, alone if alone > FEW else 0
+
+
+@njit(**MAKES)
 def _add_movers(sums, labels, found, X, sample_weight, start, state, geometry):
     """Add the pulls of rows at the centres they join, subtract them at those they leave."""
     movers = np.empty(sums.changed[0], dtype=np.int64)
@@ -270,7 +288,7 @@ def _add_movers(sums, labels, found, X, sample_weight, start, state, geometry):
         _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moments)
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moments):
     """Add the pulls, or the moments, of rows that come with where each cluster begins."""
     centers, scales = state.centers, state.brackets.scale

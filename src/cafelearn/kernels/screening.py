@@ -20,6 +20,7 @@ from cafelearn.kernels.power import (
     FOURTH,
     LARGEST_DIRECT,
     LINEAR,
+    MAKES,
     ONE,
     SQUARE,
     SUMS,
@@ -88,7 +89,7 @@ def group_of(l, n_clusters, n_groups):
     return l * n_groups // n_clusters
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def make_screen(X, n_clusters, n_groups):
     n_features = X.shape[1]
     single = np.empty(0, dtype=np.float32)
@@ -323,7 +324,8 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
     labels[:] = old
     screen.lower[:] = np.inf
     _measure(screen, old, screen.centers, width, geometry.coarse)
-    nearest[0, :width] = distances[old, :width]
+    for b in range(width):
+        nearest[0, b] = distances[old, b]
     _take_roots(screen, nearest, ZERO, width, geometry)
     _choose_groups(screen, found, rows, start, old, error, slack)
     for l in range(n_clusters):
@@ -387,7 +389,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
         found.bounds[i, LOWER:] = screen.roots[0, b] * (1 - slack) - error
 
 
-@njit(**EXACT)
+@njit(**MAKES)
 def settle_pending(found, pending, start, X, centers, screen, geometry):
     """Measure the distances that the tangents left open."""
     n_clusters, n_features = centers.shape
@@ -396,34 +398,40 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
     for l in range(n_clusters):
         for first in range(begin[l + 1], begin[l + 2], BLOCK):
             rows = order[first : min(first + BLOCK, begin[l + 2])]
-            size, width = len(rows), padded(len(rows))
-            for b in range(size):
+            for b in range(len(rows)):
                 rows[b] = start + pending[0, rows[b]]
-            transpose_all(screen.columns, X, rows, size, centers[l])
-            _measure(screen, l, screen.zeros, width, geometry.coarse)
-            for b in range(size):
-                i, into = rows[b] - start, l
-                screen.before[0, b] = max(screen.distances[l, b], found.nearest[i])
-                if screen.distances[l, b] < found.nearest[i]:
-                    into = found.labels[i]
-                    found.labels[i], found.nearest[i] = l, screen.distances[l, b]
-                screen.marked[b] = LOWER + screen.group[into]
-            _take_roots(screen, screen.before, ZERO, size, geometry)
-            for b in range(size):
-                i, column = rows[b] - start, screen.marked[b]
-                low = screen.roots[0, b] * (1 - slack) - found.error[i]
-                found.bounds[i, column] = min(found.bounds[i, column], low)
+            _settle_rows(found, rows, start, l, X, centers, screen, slack, geometry)
 
 
 @njit(**EXACT)
+def _settle_rows(found, rows, start, l, X, centers, screen, slack, geometry):
+    """Measure the distances of up to BLOCK rows to centre l."""
+    size, width = len(rows), padded(len(rows))
+    transpose_all(screen.columns, X, rows, size, centers[l])
+    _measure(screen, l, screen.zeros, width, geometry.coarse)
+    for b in range(size):
+        i, into = rows[b] - start, l
+        screen.before[0, b] = max(screen.distances[l, b], found.nearest[i])
+        if screen.distances[l, b] < found.nearest[i]:
+            into = found.labels[i]
+            found.labels[i], found.nearest[i] = l, screen.distances[l, b]
+        screen.marked[b] = LOWER + screen.group[into]
+    _take_roots(screen, screen.before, ZERO, size, geometry)
+    for b in range(size):
+        i, column = rows[b] - start, screen.marked[b]
+        low = screen.roots[0, b] * (1 - slack) - found.error[i]
+        found.bounds[i, column] = min(found.bounds[i, column], low)
+
+
+@njit(**MAKES)
 def bounds_of(found, n_features, geometry):
     """Bounds of the roots of the distances to the nearest centre, from below and above."""
-    size = len(found.labels)
+    size, seen, nearest, error = len(found.labels), found.seen, found.nearest, found.error
     numbers = np.zeros((1, padded(size)), dtype=np.float32)
     roots = np.zeros_like(numbers)
     for i in range(size):
-        if found.seen[i]:
-            numbers[0, i] = found.nearest[i]
+        if seen[i]:
+            numbers[0, i] = nearest[i]
     zero, one = np.zeros((1, 1), dtype=np.float32), np.ones((1, 1), dtype=np.float32)
     add_powers(
         roots, ZERO, numbers, np.arange(1), zero, one, ZERO, padded(size), geometry.coarse_root
@@ -431,6 +439,6 @@ def bounds_of(found, n_features, geometry):
     slack = np.float32(2 * relative_error(n_features, geometry.p))
     out = np.empty((2, size), dtype=np.float32)
     for i in range(size):
-        out[0, i] = roots[0, i] * (1 - slack) - found.error[i]
-        out[1, i] = roots[0, i] * (1 + slack) + found.error[i]
+        out[0, i] = roots[0, i] * (1 - slack) - error[i]
+        out[1, i] = roots[0, i] * (1 + slack) + error[i]
     return out

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from cafelearn.kernels.power import EXACT, ZERO
+from cafelearn.kernels.power import EXACT, PART
 from cafelearn.kernels.sums import Sums, merge, room_for_sums
 
 
@@ -17,7 +17,7 @@ def empty_stack(n_chunks, n_clusters, n_features, n_far=0):
     return room_for_sums(n_clusters, n_features, n_far, before=(depth,))
 
 
-@njit(**EXACT)
+@njit(**PART)
 def stacked(stack, place):
     """The sums at one place of a stack."""
     return Sums(
@@ -45,9 +45,14 @@ def settle(stack, depth, done, first):
 
 
 @njit(**EXACT)
-def total_of(stack, depth):
-    """The sums over all chunks, from what is left on the stack after the last one."""
+def _merge_all(stack, depth):
     while depth > 1:
         merge(stacked(stack, depth - 2), stacked(stack, depth - 1))
         depth -= 1
-    return stacked(stack, ZERO)
+
+
+@njit(**PART)
+def total_of(stack, depth):
+    """The sums over all chunks, from what is left on the stack after the last one."""
+    _merge_all(stack, depth)
+    return stacked(stack, 0)
