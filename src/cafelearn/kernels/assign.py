@@ -351,6 +351,10 @@ def _report(
     if there is none.
     """
     stayer = farthest = np.int64(-1)
+    # Of the rows that stay: a number that waits in memory is slow to be added to.
+    way, mass, fingerprint = sums.farthest[0], 0.0, np.uint64(0)
+    if old >= 0:
+        mass = sums.mass[old]
     for b in range(padded(len(rows))):
         row_weights[b] = 0
     for b in range(len(rows)):
@@ -358,17 +362,21 @@ def _report(
         labels[i] = label
         if sample_weight[i] == 0:
             continue
-        sums.fingerprint[label] += hash_of(np.uint64(i))
-        if nearest[b] > sums.farthest[0]:
-            sums.farthest[0] = nearest[b]
-            farthest = i
+        if nearest[b] > way:
+            way, farthest = np.float64(nearest[b]), i
         if label == old:
             stayer = b
             row_weights[b] = sample_weight[i]
-            sums.mass[old] += sample_weight[i]
+            mass += sample_weight[i]
+            fingerprint += hash_of(np.uint64(i))
         else:
             sums.changed[0] += 1
+            sums.fingerprint[label] += hash_of(np.uint64(i))
             movers[i - start] = label
+    sums.farthest[0] = way
+    if old >= 0:
+        sums.mass[old] = mass
+        sums.fingerprint[old] += fingerprint
     return stayer, farthest
 
 
@@ -409,12 +417,13 @@ def member_chunk(
 @njit(**EXACT)
 def weigh_rows(row_weights, mass, l, rows, sample_weight):
     """Weights of a block of rows of cluster l, 0 for the padding; they add to its mass."""
-    size = len(rows)
+    size, total = len(rows), mass[l]
     for b in range(padded(size)):
         row_weights[b] = 0
     for b in range(size):
         row_weights[b] = sample_weight[rows[b]]
-        mass[l] += sample_weight[rows[b]]
+        total += sample_weight[rows[b]]
+    mass[l] = total
 
 
 @njit(**MAKES)

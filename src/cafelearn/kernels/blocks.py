@@ -84,17 +84,31 @@ def sort_by_label(labels, start, n_clusters):
     """Counting sort of rows by their label, from -1 on, in the order of their index.
 
     Returns the indices (the first is `start`) and where each of the k + 1 groups begins.
+    The halves of the rows are counted side by side: equal labels in a row make one wait for
+    the count of the one before.
     """
+    size, half = len(labels), len(labels) // 2
     begin = np.zeros(n_clusters + 2, dtype=np.int64)
-    for i in range(len(labels)):
-        begin[labels[i] + 2] += 1
+    filled = np.zeros((2, n_clusters + 1), dtype=np.int64)
+    for i in range(half):
+        filled[0, labels[i] + 1] += 1
+        filled[1, labels[half + i] + 1] += 1
+    if size > 2 * half:
+        filled[1, labels[size - 1] + 1] += 1
     for group in range(n_clusters + 1):
-        begin[group + 1] += begin[group]
-    rows = np.empty(len(labels), dtype=np.int64)
-    filled = begin.copy()
-    for i in range(len(labels)):
-        rows[filled[labels[i] + 1]] = start + i
-        filled[labels[i] + 1] += 1
+        in_first, in_second = filled[0, group], filled[1, group]
+        filled[0, group] = begin[group]
+        filled[1, group] = begin[group] + in_first
+        begin[group + 1] = begin[group] + in_first + in_second
+    rows = np.empty(size, dtype=np.int64)
+    for i in range(half):
+        group, other = labels[i] + 1, labels[half + i] + 1
+        rows[filled[0, group]] = start + i
+        filled[0, group] += 1
+        rows[filled[1, other]] = start + half + i
+        filled[1, other] += 1
+    if size > 2 * half:
+        rows[filled[1, labels[size - 1] + 1]] = start + size - 1
     return rows, begin
 
 
