@@ -8,7 +8,7 @@ follow need only the members near the centre.
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.anchors import add_near
+from cafelearn.kernels.anchors import sum_values
 from cafelearn.kernels.centers import (
     ALL,
     CLOSED,
@@ -165,18 +165,26 @@ def _digest(state, sums, problem, l, v):
 @njit(**MAKES)
 def _search(state, sums, near, problem, l, v):
     """Search for one centre among the values near its anchor, until it is found or leaves."""
-    brackets, geometry, terms = state.brackets, problem.geometry, sums.terms[l]
     begin, end = near.begin[l, v], near.end[l, v]
+    values, weights = near.values[begin:end], near.weights[begin:end]
+    scratch = np.empty_like(values), np.empty_like(values)
     feature, counts = np.full(1, v), np.zeros(state.centers.shape[1], dtype=np.int64)
     counts[v] = end - begin
+    _search_among(state, sums, values, weights, scratch, feature, counts, problem, l)
+
+
+@njit(**EXACT)
+def _search_among(state, sums, values, weights, scratch, feature, counts, problem, l):
+    brackets, geometry, terms, v = state.brackets, problem.geometry, sums.terms[l], feature[0]
     while brackets.open[l, v] == EACH:
-        add_near(
+        sum_values(
             terms,
             l,
             feature,
             counts,
-            near.values[begin:end],
-            near.weights[begin:end],
+            values,
+            weights,
+            scratch,
             state.centers,
             brackets,
             geometry,

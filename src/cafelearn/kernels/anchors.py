@@ -18,7 +18,7 @@ from numba import njit
 
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
-from cafelearn.kernels.centers import ALL, EACH, NEAR
+from cafelearn.kernels.centers import ALL, EACH, NEAR, list_open
 from cafelearn.kernels.power import EXACT, MAKES, ONE, ZERO, negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
@@ -141,14 +141,13 @@ def look_chunk(
     mass, terms, far, low, high = sums.mass, sums.terms, sums.far, sums.low, sums.high
     scale, anchor, window = brackets.scale, brackets.anchor, brackets.window
     negative, keeping = geometry.negative, len(lists.complete) > 0
+    names = np.empty((3, n_features), dtype=np.int64)
     if keeping:
         lists.complete[chunk] = True
     used = ZERO
     for l in range(n_clusters):
-        asked = brackets.open[l] == ALL
-        plain = np.nonzero(asked & (window[l] == 0))[0]
-        anchored = np.nonzero(asked & (window[l] > 0))[0]
-        both = np.nonzero(asked)[0]
+        n_both, n_plain, n_anchored = _list_asked(names, brackets.open[l], window[l])
+        both, plain, anchored = names[0][:n_both], names[1][:n_plain], names[2][:n_anchored]
         first, last = begin[l + 1], begin[l + 2]
         if keeping:
             lists.mass[chunk, l] = 0
@@ -221,6 +220,24 @@ def look_chunk(
 
 
 @njit(**EXACT)
+def _list_asked(room, open, window):
+    """List the features that ask for a look: all, those without and those with a window.
+
+    Returns how many there are of each.
+    """
+    n_asked = list_open(room[0], open, ALL)
+    n_plain = n_anchored = 0
+    for v in room[0, :n_asked]:
+        if window[v] > 0:
+            room[2, n_anchored] = v
+            n_anchored += 1
+        else:
+            room[1, n_plain] = v
+            n_plain += 1
+    return n_asked, n_plain, n_anchored
+
+
+@njit(**EXACT)
 def _keep(lists, chunk, l, used, near, near_weights, counts):
     """Pack the collected values of a cluster; returns how much room is in use."""
     for v in range(len(counts)):
@@ -248,41 +265,95 @@ def near_chunk(
     OUT sums.mass, terms
     """
     n_clusters, n_features = centers.shape
-    source = _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters)
+    if _was_kept(lists, chunk):
+        size = lists.end[chunk, n_clusters - 1, n_features - 1]
+        values, weights = np.empty(size, dtype=X.dtype), np.empty(size, dtype=X.dtype)
+        scratch = np.empty_like(values), np.empty_like(values)
+        names = np.empty(n_features, dtype=np.int64), np.empty(n_features, dtype=np.int64)
+        _look_at_list(
+            sums, lists, chunk, values, weights, scratch, names, centers, brackets, geometry
+        )
+        return
+    members = sort_members(labels, sample_weight, start, stop, n_clusters)
+    columns = buffer(n_features, X)
     for l in range(n_clusters):
         features = np.nonzero(brackets.open[l] == NEAR)[0]
         if len(features) == 0:
             continue
         counts = np.zeros(n_features, dtype=np.int64)
         values, weights = _near_values(
-            sums.mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets
+            sums.mass, members, columns, l, X, sample_weight, features, counts, brackets
         )
         add_near(
             sums.terms[l], l, features, counts, values, weights, centers, brackets, geometry
         )
 
 
-@njit(**MAKES)
-def _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters):
-    """Whether the list of a chunk was kept; if it was not, the members and room for columns."""
-    kept = len(lists.complete) > 0 and lists.complete[chunk]
-    members = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    if not kept:
-        members = sort_members(labels, sample_weight, start, stop, n_clusters)
-    return kept, members, buffer(ZERO if kept else X.shape[1], X)
+@njit(**EXACT)
+def _was_kept(lists, chunk):
+    return len(lists.complete) > 0 and lists.complete[chunk]
+
+
+@njit(**EXACT)
+def _look_at_list(
+    sums, lists, chunk, values, weights, scratch, names, centers, brackets, geometry
+):
+    """A look at the list of a chunk; `names` is room for features and their counts."""
+    features, counts = names
+    for l in range(len(centers)):
+        wanted = features[: list_open(features, brackets.open[l], NEAR)]
+        if len(wanted) == 0:
+            continue
+        sums.mass[l] = lists.mass[chunk, l]
+        size = _from_list(values, weights, counts, lists, chunk, l, wanted)
+        scaled, pulls = scratch
+        sum_values(
+            sums.terms[l],
+            l,
+            wanted,
+            counts,
+            values[:size],
+            weights[:size],
+            (scaled[:size], pulls[:size]),
+            centers,
+            brackets,
+            geometry,
+        )
+
+
+@njit(**EXACT)
+def _begin_of(ends, l, v):
+    """Where the values of a pair begin in the list of a chunk."""
+    if v > 0:
+        return ends[l, v - 1]
+    return ends[l - 1, ends.shape[1] - 1] if l > 0 else ends.dtype.type(0)
+
+
+@njit(**EXACT)
+def _from_list(values, weights, counts, lists, chunk, l, features):
+    """Copy the collected values of some features of a cluster, one after the other.
+
+    OUT counts (m,), how many there are of each feature; returns how many there are of all
+    """
+    ends, weighted, at = lists.end[chunk], lists.weights.shape[1] > 0, 0
+    for v in features:
+        first, last = _begin_of(ends, l, v), ends[l, v]
+        counts[v] = last - first
+        for place in range(first, last):
+            values[at] = lists.values[chunk, place]
+            weights[at] = lists.weights[chunk, place] if weighted else 1
+            at += 1
+    return at
 
 
 @njit(**MAKES)
-def _near_values(mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets):
+def _near_values(mass, members, columns, l, X, sample_weight, features, counts, brackets):
     """The values of some features of a cluster that are inside the windows, one feature after
-    the other, and their weights.
+    the other, and their weights, from the rows.
 
     OUT counts (m,), how many there are of each feature; mass of the cluster
     """
-    kept, (rows_by_cluster, begin), columns = source
-    if kept:
-        mass[l] = lists.mass[chunk, l]
-        return _from_list(lists, chunk, l, features, counts)
+    rows_by_cluster, begin = members
     first, last = begin[l + 1], begin[l + 2]
     near = np.empty((X.shape[1], last - first), dtype=X.dtype)
     near_weights = np.empty_like(near)
@@ -325,22 +396,41 @@ def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
         for chunk in range(-(-len(X) // rows_per_chunk)):
             start = chunk * rows_per_chunk
             stop = min(start + rows_per_chunk, len(X))
-            _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, brackets)
+            if _was_kept(lists, chunk):
+                _append_list(found, lists, chunk, brackets)
+            else:
+                _append_rows(found, labels, X, sample_weight, start, stop, brackets)
     return found
 
 
-@njit(**MAKES)
-def _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, brackets):
+@njit(**EXACT)
+def _append_list(found, lists, chunk, brackets):
     n_clusters, n_features = found.begin.shape
-    source = _find_source(labels, lists, chunk, X, sample_weight, start, stop, n_clusters)
-    mass = np.zeros(n_clusters)
+    ends, weighted = lists.end[chunk], lists.weights.shape[1] > 0
+    for l in range(n_clusters):
+        for v in range(n_features):
+            if brackets.open[l, v] != EACH:
+                continue
+            for place in range(_begin_of(ends, l, v), ends[l, v]):
+                into = found.end[l, v]
+                found.values[into] = lists.values[chunk, place]
+                if weighted:
+                    found.weights[into] = lists.weights[chunk, place]
+                found.end[l, v] = into + 1
+
+
+@njit(**MAKES)
+def _append_rows(found, labels, X, sample_weight, start, stop, brackets):
+    n_clusters, n_features = found.begin.shape
+    members = sort_members(labels, sample_weight, start, stop, n_clusters)
+    mass, columns = np.zeros(n_clusters), buffer(n_features, X)
     for l in range(n_clusters):
         features = np.nonzero(brackets.open[l] == EACH)[0]
         if len(features) == 0:
             continue
         counts = np.zeros(n_features, dtype=np.int64)
         values, weights = _near_values(
-            mass, source, lists, chunk, l, X, sample_weight, features, counts, brackets
+            mass, members, columns, l, X, sample_weight, features, counts, brackets
         )
         at = 0
         for v in features:
@@ -352,30 +442,8 @@ def _gather_chunk(found, labels, lists, chunk, X, sample_weight, start, stop, br
 
 
 @njit(**MAKES)
-def _from_list(lists, chunk, l, features, counts):
-    """The collected values of some features of a cluster, one after the other."""
-    ends, total = lists.end[chunk, l], 0
-    begin = lists.end[chunk, l - 1, -1] if l > 0 else 0
-    for v in features:
-        counts[v] = ends[v] - (ends[v - 1] if v > 0 else begin)
-        total += counts[v]
-    weighted = lists.weights.shape[1] > 0
-    kept, kept_weights = lists.values, lists.weights
-    values = np.empty(total, dtype=kept.dtype)
-    weights = np.ones(total, dtype=kept.dtype)
-    at = 0
-    for v in features:
-        for place in range(ends[v] - counts[v], ends[v]):
-            values[at] = kept[chunk, place]
-            if weighted:
-                weights[at] = kept_weights[chunk, place]
-            at += 1
-    return values, weights
-
-
-@njit(**MAKES)
 def _from_rows(near, near_weights, features, counts):
-    """The same from what _collect has found."""
+    """What _collect has found, one feature after the other, and the weights."""
     total, weighted = counts.sum(), near_weights.shape[1] > 0
     values, weights = np.empty(total, dtype=near.dtype), np.ones(total, dtype=near.dtype)
     at = 0
@@ -390,20 +458,21 @@ def _from_rows(near, near_weights, features, counts):
 
 @njit(**MAKES)
 def add_near(terms, l, features, counts, values, weights, centers, brackets, geometry):
-    """Add the values of some features, one after the other, to the terms of their cluster.
-
-    They are few for each feature, so the powers are taken of all together.
-    """
+    """sum_values, which makes its own room."""
     scratch = np.empty_like(values), np.empty_like(values)
-    _sum_values(
+    sum_values(
         terms, l, features, counts, values, weights, scratch, centers, brackets, geometry
     )
 
 
 @njit(**EXACT)
-def _sum_values(
+def sum_values(
     terms, l, features, counts, values, weights, scratch, centers, brackets, geometry
 ):
+    """Set the terms of a cluster by the values of some features, one after the other.
+
+    They are few for each feature, so the powers are taken of all together.
+    """
     number = values.dtype.type
     scaled, pulls = scratch
     at = 0

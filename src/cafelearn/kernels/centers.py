@@ -85,6 +85,17 @@ APART = 21  # the distance between the neighbours of the place visited last (p <
 N_VALUES = 22
 
 
+@njit(**EXACT)
+def list_open(features, states, wanted):
+    """List the features whose centre is in the state; returns how many there are."""
+    count = 0
+    for v in range(len(states)):
+        if states[v] == wanted:
+            features[count] = v
+            count += 1
+    return count
+
+
 class Brackets(NamedTuple):
     """Where the search for each centre stands."""
 

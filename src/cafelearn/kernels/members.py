@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.centers import ALL, list_open
 from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.pulls import add_members
 
@@ -74,7 +75,7 @@ def gathered_chunk(sums, members, chunk, centers, brackets, geometry):
     for block in range(members.first[chunk], members.first[chunk + 1]):
         if members.cluster[block] != cluster:
             cluster = members.cluster[block]
-            count = _find_open(members.features, brackets.open[cluster])
+            count = list_open(members.features, brackets.open[cluster], ALL)
         if count == 0:
             continue
         row_weights = members.weights[block]
@@ -92,14 +93,3 @@ def gathered_chunk(sums, members, chunk, centers, brackets, geometry):
             padded(members.size[block]),
             geometry,
         )
-
-
-@njit(**EXACT)
-def _find_open(features, open):
-    """List the features that are open; returns how many there are."""
-    count = 0
-    for v in range(len(open)):
-        if open[v] != 0:
-            features[count] = v
-            count += 1
-    return count
