@@ -11,6 +11,7 @@ PARTS = (
     descent.iterations,
     shortcuts.whole_fits,
     shortcuts.single_precision,
+    shortcuts.single_plain_loop,
     shortcuts.early_stopping,
     descent.whole_fit,
     descent.threads,

@@ -106,6 +106,33 @@ def single_precision(report):
         )
 
 
+def single_plain_loop(report):
+    """The same for the plain loop, which looks at all rows in the precision of the data."""
+    X, _ = noisy_blobs()
+    ones = np.ones(len(X))
+    for p in (1.1, 1.5, 2.0, 3.0):
+        runs, counts = {}, {}
+        for data in (X, X.astype(np.float32)):
+            scale, feature_scale = data_scale(data.min(axis=0), data.max(axis=0))
+            problem = make_problem(data, p, scale, "mean", 12, 0.0)
+            problem = problem._replace(swift=False, anchored=False)
+
+            def run(data=data, problem=problem, feature_scale=feature_scale, counts=counts):
+                found = descend(data, ones, draw(data, 10, 1), feature_scale, problem)
+                counts[data.dtype.name] = found.n_iter
+
+            runs[data.dtype.name] = run
+            run()  # compile
+        best = in_turns(runs, 3)
+        each = {name: best[name] / counts[name] for name in best}
+        report(
+            f"one iteration of the plain loop at p = {p:g}, float64 over float32 (n=100,000, "
+            "m=50, k=10)",
+            each["float64"] / each["float32"],
+            ">= 1.6",
+        )
+
+
 def early_stopping(report):
     """40 starts, all to their end over those that are given up."""
     X, _ = noisy_blobs(n=10_000, m=20, k=8, n_noise=8)

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import NumbaError
 
 from cafelearn.kernels.power import (
+    EXACT,
+    MAKES,
+    SUMS,
     add_powers,
     add_relative_powers,
     add_squares,
@@ -17,6 +21,20 @@ from cafelearn.kernels.power import (
 
 EXPONENTS = (0.0, 0.1, 0.7, 1.0, 1.001, 1.1, 1.5, 1.9, 2.0, 2.5, 3.0, 4.0, 5.3, 7.9, 8.0)
 TOLERANCE = {np.float64: 2e-11, np.float32: 4e-6}
+
+
+def test_arrays_are_borrowed():
+    # An option of Numba that is not documented; without it kernels are right but slow.
+    assert not EXACT["_nrt"]
+    assert not SUMS["_nrt"]
+    assert MAKES["_nrt"]
+
+    @njit(**dict(EXACT, cache=False))
+    def part(values):
+        return values[1:]
+
+    with pytest.raises(NumbaError):
+        part(np.arange(3.0))
 
 
 def bases(dtype, low, high, n=4096):
