@@ -189,6 +189,7 @@ class Blocks:
         self._sources, self._graph = find_sources(array, weights, client)
         self._first_chunks = [0] * len(self._sources)
         self._groups = _groups(self._sources, client, self._largest())
+        self._held = None  # the futures of the last pass
 
     def _largest(self):
         """Bytes of the largest block, or 0 if that is not known."""
@@ -257,7 +258,11 @@ class Blocks:
         if client is None:
             return list(schedule(graph, keys))
         with dask.annotate(**_places(client, self._sources, self.n_blocks)):
-            return list(schedule(graph, keys))
+            futures = schedule(graph, keys, sync=False)
+        # Those of the last pass are let go only now: the client would send that at once, and
+        # what it sends next waits for 10 ms.
+        self._held = futures
+        return client.gather(futures)
 
     def n_processes(self):
         """How many processes make the passes, each with a memory of its own."""
