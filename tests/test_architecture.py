@@ -22,6 +22,7 @@ SOURCE = Path(cafelearn.__file__).parent
 ORDER = (
     "_files",
     "_words",
+    "_random",
     "kernels",
     "machine",
     "shortcuts",
@@ -30,6 +31,7 @@ ORDER = (
     "seeding",
     "_validation",
     "scaling",
+    "starts",
     "mwkmeans",
     "theory",
     "consensus",

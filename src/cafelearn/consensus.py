@@ -5,7 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans, prepare, run_starts, seed_integer
+from cafelearn._random import seed_integer
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.starts import prepare, run_starts
 from cafelearn.theory import normalized_objective
 
 

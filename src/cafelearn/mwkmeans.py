@@ -1,12 +1,10 @@
-"""MinkowskiWeightedKMeans: validate, run the descents, set the attributes."""
+"""MinkowskiWeightedKMeans: the estimator, and what a fitted one says of rows."""
 
-import sys
 import warnings
-from contextvars import ContextVar
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -18,28 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn import seeding
 from cafelearn._validation import (
     check_data,
-    check_enough_rows,
     check_weights,
     distributed,
     is_dask,
     lazy_on_dask,
 )
-from cafelearn.descent import descend, one_cluster
-from cafelearn.kernels.assign import chunk_rows
-from cafelearn.kernels.weights import log_mean
-from cafelearn.machine import data_scale, make_problem
 from cafelearn.placing import assign, distances, make_model
-
-# Starts often end in the same clustering; rounding must not decide between them.
-TIE = 1e-9
-# With early_stopping, so many starts run to their end, and the others against the best of them.
-PILOTS = 5
-# Called by run_starts with the numbers of starts done and to do, from the caller's thread.
-# A program that shows progress sets it, whatever estimator it is that fits.
-PROGRESS = ContextVar("progress", default=None)
+from cafelearn.starts import prepare, run_starts
 
 
 class MinkowskiWeightedKMeans(
@@ -329,191 +314,3 @@ class MinkowskiWeightedKMeans(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def seed_sequence(random_state):
-    """The SeedSequence of a scikit-learn style `random_state`."""
-    if random_state is None:
-        return np.random.SeedSequence()
-    if isinstance(random_state, Integral):
-        return np.random.SeedSequence(int(random_state))
-    return np.random.SeedSequence(random_state.randint(2**31, size=4).tolist())
-
-
-def seed_integer(seed):
-    """An integer that stands for a SeedSequence where only integers are taken."""
-    return int(seed.generate_state(1)[0] >> 1)
-
-
-class Job:
-    """All starts of one estimator: what to run, and the best result so far."""
-
-    def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
-        self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
-        self.feature_scale, self.problem = feature_scale, problem
-        self.start, self.seeds = start, seeds
-        self.best, self.log_objectives = None, []
-        self.to_beat = np.inf
-
-    @property
-    def n_pilots(self):
-        """How many starts run to their end whatever happens."""
-        return PILOTS if self.estimator.early_stopping else len(self.seeds)
-
-    def run(self, seed, n_threads):
-        return descend(
-            self.X,
-            self.sample_weight,
-            self.start(seed),
-            self.feature_scale,
-            self.problem,
-            n_threads,
-        )
-
-    def end_pilots(self):
-        """From now on a start has to be better than those taken so far."""
-        if self.estimator.early_stopping:
-            self.problem = self.problem._replace(to_beat=self.to_beat)
-
-    def take(self, result):
-        """Keep a result if it is the best; the first of several that agree."""
-        self.log_objectives.append(result.log_inertia)
-        if result.stop_reason == "abandoned":
-            return
-        self.to_beat = min(self.to_beat, result.log_path[-1])
-        if self.best is None or result.log_inertia < self.best.log_inertia - TIE:
-            self.best = result
-
-
-def prepare(estimator, X, sample_weight=None):
-    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts."""
-    X = check_data(estimator, X)
-    sample_weight = check_weights(sample_weight, X, estimator)
-    check_enough_rows(estimator, X)
-    # Rows without weight must not count, not even for the scale.
-    weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
-    low, high = weighed.min(axis=0), weighed.max(axis=0)
-    warn_of_constant_features(estimator, low == high)
-    scale, feature_scale = data_scale(low, high)
-    offset = log_offset(
-        estimator, lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1]
-    )
-    problem = make_problem(X, estimator.p, scale, offset, estimator.max_iter, estimator.tol)
-    start = seeding.make_start(estimator, X, sample_weight, low, high, offset)
-    seeds = start_seeds(estimator)
-    return Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
-
-
-def run_starts(jobs, n_jobs, verbose=0):
-    """Run all starts of all jobs in one pool of workers, and fit their estimators.
-
-    Starts run in parallel if they are many, else the rows of each do.
-    """
-    pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
-    others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
-    n_starts = len(pilots) + len(others)
-    done = 0
-    # In two rounds, so that what a start has to beat does not depend on who comes first.
-    for tasks in (pilots, others):
-        for job, result in _run_tasks(tasks, n_jobs):
-            done += 1
-            job.take(result)
-            report_start(job, result, done, n_starts, verbose)
-        for job in jobs:
-            job.end_pilots()
-    for job in jobs:
-        set_attributes(job)
-
-
-def _run_tasks(tasks, n_jobs):
-    """Run starts in parallel, or the rows of each; yields the job and result of each."""
-    if not tasks:
-        return
-    n_threads = effective_n_jobs(n_jobs)
-    X = tasks[0][0].X
-    n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
-    # Short fits go to the workers several at a time.
-    batch = max(1, len(tasks) // (16 * n_threads))
-    batches = [tasks[i : i + batch] for i in range(0, len(tasks), batch)]
-
-    def run(tasks):
-        return [job.run(seed, n_threads if by_rows else 1) for job, seed in tasks]
-
-    if n_threads == 1 or by_rows:
-        results = map(run, batches)
-    else:
-        workers = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
-        results = workers(delayed(run)(tasks) for tasks in batches)
-    for tasks_done, results_done in zip(batches, results, strict=True):
-        for (job, _), result in zip(tasks_done, results_done, strict=True):
-            yield job, result
-
-
-def report_start(job, result, done, n_starts, verbose):
-    """Tell whoever wants to know that a start has ended."""
-    if (progress := PROGRESS.get()) is not None:
-        progress(done, n_starts)
-    if verbose:
-        sys.stderr.write(
-            f"start {done}/{n_starts} (p={job.estimator.p:g}): objective "
-            f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
-            f"{result.stop_reason}\n"
-        )
-
-
-def to_units(log_values):
-    """exp, which may honestly leave the range of a float (p = 50 on data of 1e100)."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.exp(log_values)
-
-
-def warn_of_constant_features(estimator, constant):
-    if isinstance(estimator.dispersion_offset, str) or estimator.dispersion_offset > 0:
-        return
-    if constant.any() and not constant.all():
-        names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
-        shown = ", ".join(repr(name) for name in names[:5].tolist())
-        warnings.warn(
-            f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
-            f"that do not vary, and {len(names)} of X are constant ({shown}"
-            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def start_seeds(estimator):
-    """One SeedSequence for each start."""
-    many = callable(estimator.init) or isinstance(estimator.init, str)
-    many = many and not _is(estimator.init, "anomalous")
-    return seed_sequence(estimator.random_state).spawn(estimator.n_init if many else 1)
-
-
-def _is(value, name):
-    return isinstance(value, str) and value == name
-
-
-def log_offset(estimator, one_cluster_dispersions):
-    """Log of the constant that is added to the dispersions, or the word "mean"."""
-    offset = estimator.dispersion_offset
-    if _is(offset, "mean"):
-        return "mean"
-    if _is(offset, "fixed"):
-        return log_mean(one_cluster_dispersions()) + np.log(0.1 / estimator.n_clusters)
-    return np.log(offset) if offset > 0 else -np.inf
-
-
-def set_attributes(job):
-    """Fit the estimator of a job whose starts have all ended."""
-    estimator, result = job.estimator, job.best
-    estimator.labels_ = result.labels
-    estimator.cluster_centers_ = result.centers
-    estimator.feature_weights_ = result.weights
-    estimator.dispersions_ = to_units(result.log_dispersions)
-    estimator.inertia_ = float(to_units(result.log_inertia))
-    estimator.objective_path_ = to_units(result.log_path)
-    estimator.init_objectives_ = to_units(np.asarray(job.log_objectives))
-    estimator.n_iter_ = result.n_iter
-    estimator.stop_reason_ = result.stop_reason
-    estimator._scale = job.problem.scale

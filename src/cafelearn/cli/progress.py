@@ -26,7 +26,7 @@ def note_compiling(session, n_rows=0):
 @contextmanager
 def watch(session, n_rows=0, words="starts"):
     """Show how many starts of the fits in the body, of so many rows, are done."""
-    from cafelearn.mwkmeans import PROGRESS
+    from cafelearn.starts import PROGRESS
 
     if session.quiet:
         yield

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 from sklearn import config_context
 
+from cafelearn._random import seed_integer, seed_sequence
 from cafelearn.cafe import check_exponents, check_found, extractor_of, scaler_of, width_of
 from cafelearn.consensus import make_models
 from cafelearn.distributed.consensus import choose
@@ -21,7 +22,6 @@ from cafelearn.distributed.moments import (
 )
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init
-from cafelearn.mwkmeans import seed_integer, seed_sequence
 
 
 def fit_cafe(estimator, X):

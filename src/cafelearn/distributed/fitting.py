@@ -12,7 +12,7 @@ from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init, initial_centers
 from cafelearn.machine import data_scale, make_problem
-from cafelearn.mwkmeans import (
+from cafelearn.starts import (
     Job,
     log_offset,
     report_start,

@@ -12,11 +12,11 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
+from cafelearn._random import seed_integer
 from cafelearn.consensus import choose, make_models, sweep
 from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.plan import Sample
 from cafelearn.extraction.names import make_extractor
-from cafelearn.mwkmeans import seed_integer
 from cafelearn.rescaling import rescale_rows
 from cafelearn.scaling import RangeScaler
 

@@ -31,8 +31,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from cafelearn._random import seed_integer
 from cafelearn.experiments.plan import named_seed
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans, seed_integer
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.scaling import RangeScaler
 from cafelearn.theory import certificate, normalized_objective, objective_bounds
 from cafelearn.theory.certificate import FAILS, HOLDS

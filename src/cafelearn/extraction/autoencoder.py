@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from cafelearn._random import seed_sequence
 from cafelearn._validation import check_data
 from cafelearn.extraction import _scg
 from cafelearn.extraction._components import (
@@ -30,7 +31,6 @@ from cafelearn.extraction._network import (
     make_problem,
     make_workspace,
 )
-from cafelearn.mwkmeans import seed_sequence
 
 # Numbers that fit into the second-level cache of a core.
 CACHE_ENTRIES = 2**17

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from cafelearn._random import seed_sequence
 from cafelearn._validation import check_data
 from cafelearn.extraction._components import (
     check_features,
@@ -26,7 +27,6 @@ from cafelearn.extraction._components import (
 )
 from cafelearn.extraction._lbfgs import minimize_all
 from cafelearn.extraction._rica import make_problem, objective
-from cafelearn.mwkmeans import seed_sequence
 
 
 class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

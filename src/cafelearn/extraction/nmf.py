@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from cafelearn._random import seed_sequence
 from cafelearn._validation import check_data
 from cafelearn.extraction._als import Factors, clipped_scores, factorize_all
 from cafelearn.extraction._components import (
@@ -26,7 +27,6 @@ from cafelearn.extraction._components import (
     resolve_components,
     root_mean_square,
 )
-from cafelearn.mwkmeans import seed_sequence
 
 # Numbers that fit into the second-level cache of a core.
 CACHE_ENTRIES = 2**18

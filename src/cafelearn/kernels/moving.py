@@ -226,6 +226,8 @@ def _find_farthest(sums, found, least, X, sample_weight, start, state, geometry)
     far = np.empty(len(found.labels), dtype=np.int64)
     count, alone = _find_far(far, found, least, start)
     sums.changed[1] += alone
+    if count == 0:
+        return
     n_features = X.shape[1]
     features = np.arange(n_features)
     columns, distances = buffer(n_features, X), buffer(len(state.centers), X)
