@@ -22,7 +22,7 @@ SOURCE = Path(cafelearn.__file__).parent
 ORDER = (
     "_files",
     "_words",
-    "_random",
+    "_seeds",
     "kernels",
     "machine",
     "shortcuts",

@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._random import seed_integer, seed_sequence
+from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
 from cafelearn.consensus import choose, make_models, sweep
 from cafelearn.extraction.names import NAMES, make_extractor

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn._random import seed_integer
+from cafelearn._seeds import seed_integer
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.starts import prepare, run_starts
 from cafelearn.theory import normalized_objective

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from cafelearn import seeding
-from cafelearn._random import seed_sequence
+from cafelearn._seeds import seed_sequence
 from cafelearn._validation import check_data, check_enough_rows, check_weights
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import chunk_rows

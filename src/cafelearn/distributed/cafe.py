@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from sklearn import config_context
 
-from cafelearn._random import seed_integer, seed_sequence
+from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn.cafe import check_exponents, check_found, extractor_of, scaler_of, width_of
 from cafelearn.consensus import make_models
 from cafelearn.distributed.consensus import choose

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
-from cafelearn._random import seed_integer
+from cafelearn._seeds import seed_integer
 from cafelearn.consensus import choose, make_models, sweep
 from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.plan import Sample

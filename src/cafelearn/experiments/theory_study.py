@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from cafelearn._random import seed_integer
+from cafelearn._seeds import seed_integer
 from cafelearn.experiments.plan import named_seed
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.scaling import RangeScaler

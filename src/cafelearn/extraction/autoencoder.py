@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cafelearn._random import seed_sequence
+from cafelearn._seeds import seed_sequence
 from cafelearn._validation import check_data
 from cafelearn.extraction import _scg
 from cafelearn.extraction._components import (

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cafelearn._random import seed_sequence
+from cafelearn._seeds import seed_sequence
 from cafelearn._validation import check_data
 from cafelearn.extraction._components import (
     check_features,
