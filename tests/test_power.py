@@ -5,10 +5,8 @@ import pytest
 from numba import njit
 from numba.core.errors import NumbaError
 
+from cafelearn.kernels.compiling import EXACT, MAKES, SUMS
 from cafelearn.kernels.power import (
-    EXACT,
-    MAKES,
-    SUMS,
     add_powers,
     add_relative_powers,
     add_squares,

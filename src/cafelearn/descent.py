@@ -20,9 +20,9 @@ from cafelearn.kernels.anchors import (
 )
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
 from cafelearn.kernels.centers import NEARBY_COUNT
+from cafelearn.kernels.compiling import EXACT, MAKES, PART, ZERO
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
-from cafelearn.kernels.power import EXACT, MAKES, PART, ZERO
 from cafelearn.kernels.sums import clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 from cafelearn.kernels.weights import log_objective

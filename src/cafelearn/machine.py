@@ -25,7 +25,7 @@ from cafelearn.kernels.centers import (
     fitting_scale,
     refine,
 )
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.compiling import EXACT
 from cafelearn.kernels.sums import FAR_TERMS, SPREAD
 from cafelearn.kernels.weights import log_mean, log_objective, update_weights
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.assign import project_rows
-from cafelearn.kernels.power import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.weights import log_mean, update_weights
 from cafelearn.machine import data_scale, make_problem
 from cafelearn.placing import assign, distances, make_model

@@ -24,8 +24,8 @@ from cafelearn.kernels.centers import (
     set_anchor,
     settle_pair,
 )
+from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.moving import measure_drift
-from cafelearn.kernels.power import EXACT, MAKES
 from cafelearn.kernels.sums import COUNT
 from cafelearn.machine import (
     ABANDONED,

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.anchors import Values
-from cafelearn.kernels.power import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, clear, merge
 from cafelearn.kernels.tree import empty_stack, stacked
 

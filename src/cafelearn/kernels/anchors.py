@@ -19,7 +19,8 @@ from numba import njit
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, EACH, NEAR, list_open
-from cafelearn.kernels.power import EXACT, MAKES, ONE, ZERO, negative_powers
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
+from cafelearn.kernels.power import negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
 from cafelearn.kernels.sums import (

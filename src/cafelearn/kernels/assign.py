@@ -18,14 +18,11 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS
 from cafelearn.kernels.power import (
     CUBE,
-    EXACT,
     LARGEST_DIRECT,
-    MAKES,
-    ONE,
     SQUARE,
-    SUMS,
     NegativePlan,
     PowerPlan,
     add_cubes,

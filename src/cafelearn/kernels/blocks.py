@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 BLOCK = 128

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.compiling import EXACT
 from cafelearn.kernels.series import add_series
 from cafelearn.kernels.sums import (
     ABOVE,

@@ -7,7 +7,7 @@ from numba import njit
 
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, list_open
-from cafelearn.kernels.power import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.pulls import add_members
 
 

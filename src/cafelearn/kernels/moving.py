@@ -24,7 +24,7 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
-from cafelearn.kernels.power import EXACT, MAKES, ONE, PART, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
     LOWER,

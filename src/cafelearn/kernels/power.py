@@ -17,10 +17,10 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.core.options import DefaultOptions
 from numba.extending import intrinsic, overload
 from numpy.polynomial import chebyshev
 
+from cafelearn.kernels.compiling import EXACT, SUMS
 from cafelearn.kernels.vectors import (
     from_bits,
     larger,
@@ -28,25 +28,6 @@ from cafelearn.kernels.vectors import (
     smaller,
     to_bits,
 )
-
-# Magic-number rounding below is destroyed by re-association, so these loops allow
-# fused multiply-adds and nothing else. error_model="numpy" drops the division checks
-# that block vectorisation.
-_COMMON = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
-# Numba counts the references to every array of every tuple that a function touches, with locked
-# instructions; that took up to half of a pass. What only borrows arrays needs no count, and
-# a function that makes or returns one (MAKES) is refused by the compiler if it has none.
-_CAN_BORROW = hasattr(DefaultOptions, "_nrt")
-EXACT = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
-MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
-# For plain sums and extrema of finite numbers, whose order is fixed by the machine code.
-SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
-# For large functions with one caller: they are compiled as a part of it, and not for themselves
-# before, which takes as long again.
-PART = dict(MAKES, inline="always")
-# A function is compiled again for every literal number it is called with, and so are those it
-# calls; these are no literals.
-ZERO, ONE = np.int64(0), np.int64(1)
 
 CONSTANT, LINEAR, SQUARE, CUBE, FOURTH, THREE_HALVES, DIRECT, LOGARITHM = range(8)
 _SPECIAL = {

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT, SUMS, add_powers, negative_power, negative_terms
+from cafelearn.kernels.compiling import EXACT, SUMS
+from cafelearn.kernels.power import add_powers, negative_power, negative_terms
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,

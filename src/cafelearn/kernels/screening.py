@@ -14,19 +14,8 @@ from numba import njit
 
 from cafelearn.kernels.assign import add_features, take_nearer
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_by_label, transpose_all
-from cafelearn.kernels.power import (
-    CUBE,
-    EXACT,
-    FOURTH,
-    LARGEST_DIRECT,
-    LINEAR,
-    MAKES,
-    ONE,
-    SQUARE,
-    SUMS,
-    ZERO,
-    add_powers,
-)
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, ZERO
+from cafelearn.kernels.power import CUBE, FOURTH, LARGEST_DIRECT, LINEAR, SQUARE, add_powers
 from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
 
 # If tangents leave more of the rows of a block open than this, the whole block is measured.

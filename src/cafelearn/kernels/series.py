@@ -2,14 +2,8 @@
 
 from numba import njit
 
-from cafelearn.kernels.power import (
-    EXACT,
-    SUMS,
-    negative_power,
-    negative_terms,
-    reciprocal,
-    reciprocal_root,
-)
+from cafelearn.kernels.compiling import EXACT, SUMS
+from cafelearn.kernels.power import negative_power, negative_terms, reciprocal, reciprocal_root
 from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
 from cafelearn.kernels.vectors import prefer_wide_vectors
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.compiling import EXACT
 
 # Rows of Sums.terms, each for one (cluster, feature) at the current centre z and scale s;
 # all but the neighbours are sums over the members x of sample_weight times

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from cafelearn.kernels.power import EXACT, PART
+from cafelearn.kernels.compiling import EXACT, PART
 from cafelearn.kernels.sums import Sums, merge, room_for_sums
 
 

@@ -7,7 +7,7 @@ w = softmax(-log(D + c) / (p - 1)) over the features of a cluster.
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.power import EXACT
+from cafelearn.kernels.compiling import EXACT
 
 
 @njit(**EXACT)
