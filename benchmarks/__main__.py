@@ -12,6 +12,7 @@ PARTS = (
     shortcuts.whole_fits,
     shortcuts.single_precision,
     shortcuts.single_plain_loop,
+    shortcuts.two_values,
     shortcuts.early_stopping,
     descent.whole_fit,
     descent.threads,

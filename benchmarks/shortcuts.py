@@ -4,6 +4,9 @@ Whole fits to convergence: 100,000 rows in ten clusters, of which 30 features te
 noise. Every shortcut has to give the labels of the plain loop.
 """
 
+from functools import partial
+from unittest import mock
+
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
@@ -12,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from benchmarks.descent import in_turns
 from cafelearn import MinkowskiWeightedKMeans, RangeScaler
 from cafelearn.descent import descend
+from cafelearn.kernels.pairs import find_pairs
 from cafelearn.machine import data_scale, make_problem
 
 STARTS = 3
@@ -131,6 +135,52 @@ def single_plain_loop(report):
             each["float64"] / each["float32"],
             ">= 1.6",
         )
+
+
+def truth_values(n=100_000, m=50, k=10, seed=0):
+    """Rows of 0 and 1, with other odds in each of k clusters."""
+    rng = np.random.default_rng(seed)
+    odds = rng.random((k, m))
+    return (rng.random((n, m)) < odds[rng.integers(k, size=n)]).astype(float)
+
+
+def no_pairs(X, rows_per_chunk):
+    """What would be found if no column had only two values."""
+    return np.full((-(-len(X) // rows_per_chunk), 2, X.shape[1]), np.nan, dtype=X.dtype)
+
+
+def two_values(report):
+    """Columns of two values, taken for what they are and as if they had many."""
+    truth = truth_values()
+    mixed = np.hstack([noisy_blobs()[0][:, 20:45], truth[:, :25]])
+    for name, X in (("50", truth), ("25 of 50", mixed)):
+        for p in (1.1, 1.5, 3.0):
+            report(
+                f"{STARTS} whole fits at p = {p:g}, {name} columns of two values, as if they "
+                "had many over as they are (n=100,000, k=10)",
+                _gain_from_pairs(X, p),
+                ">= 1",
+            )
+
+
+def _gain_from_pairs(X, p):
+    """How many times as long fits take that do not know of columns of two values."""
+    ones, found = np.ones(len(X)), {}
+    scale, feature_scale = data_scale(X.min(axis=0), X.max(axis=0))
+    problem = make_problem(X, p, scale, "mean", 300, 0.0)
+    starts = [draw(X, 10, seed) for seed in range(STARTS)]
+
+    def run(find):
+        with mock.patch("cafelearn.descent.find_pairs", find):
+            found[find] = [descend(X, ones, Z, feature_scale, problem) for Z in starts]
+
+    runs = {find: partial(run, find) for find in (find_pairs, no_pairs)}
+    for one in runs.values():
+        one()  # compile
+    best = in_turns(runs, 3)
+    for known, other in zip(found[find_pairs], found[no_pairs], strict=True):
+        assert (known.labels == other.labels).all()
+    return best[no_pairs] / best[find_pairs]
 
 
 def early_stopping(report):

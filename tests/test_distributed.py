@@ -113,6 +113,16 @@ class TestSameAsInMemory:
         )
         same_bits(*both(model, tall, CHUNK))
 
+    @pytest.mark.parametrize("p", [1.3, 3.0])
+    def test_bits_of_truth_values(self, tall, p, monkeypatch):
+        X = (tall > np.median(tall, axis=0)).astype(float)
+        X[:, -1] = tall[:, -1]
+        model = MinkowskiWeightedKMeans(4, p=p, n_init=2, max_iter=12, random_state=0)
+        one, other = both(model, X, CHUNK)
+        same_bits(one, other)
+        monkeypatch.setattr(cache.CACHE, "limit", 0)
+        same_bits(one, clone(model).fit(da.from_array(X, chunks=(CHUNK, -1))))
+
     @pytest.mark.parametrize("chunks", [2 * CHUNK, 3 * CHUNK, -1])
     def test_bits_do_not_depend_on_the_division(self, tall, chunks):
         model = MinkowskiWeightedKMeans(4, p=1.6, n_init=1, max_iter=6, random_state=2)

@@ -23,6 +23,7 @@ from cafelearn.kernels.centers import NEARBY_COUNT
 from cafelearn.kernels.compiling import EXACT, MAKES, PART, ZERO
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
+from cafelearn.kernels.pairs import find_pairs
 from cafelearn.kernels.sums import clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 from cafelearn.kernels.weights import log_objective
@@ -67,6 +68,7 @@ class Memory(NamedTuple):
 
     bounds: np.ndarray
     lists: Lists
+    pairs: np.ndarray  # (n_chunks, 2, m) see kernels.pairs
 
 
 @njit(**PART)
@@ -109,6 +111,7 @@ def chunk_pass(
             sums,
             labels,
             memory.bounds,
+            memory.pairs[chunk],
             X,
             sample_weight,
             first,
@@ -139,6 +142,7 @@ def chunk_pass(
             labels,
             memory.lists,
             scratch,
+            memory.pairs[chunk],
             chunk,
             X,
             sample_weight,
@@ -353,7 +357,7 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
         bounds = empty_bounds(len(X), shape[0], X.shape[1] * X.itemsize)
         needed = problem.anchored
         lists = empty_lists(X, sample_weight, shape[0], problem.chunk, needed)
-        memory = Memory(bounds, lists)
+        memory = Memory(bounds, lists, find_pairs(X, problem.chunk))
     stack = empty_stack(-(-len(X) // problem.chunk), *shape, n_far(problem))
     phase = first_phase(problem)
     if n_threads > 1 and len(X) > problem.chunk:

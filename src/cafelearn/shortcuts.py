@@ -145,7 +145,7 @@ def _digest(state, sums, problem, l, v):
     """What a look tells about one centre."""
     brackets, geometry, mass = state.brackets, problem.geometry, sums.mass[l]
     centers, terms = state.centers, sums.terms[l]
-    if problem.anchored and settle_pair(brackets, centers, l, v, terms, mass, geometry.p):
+    if settle_pair(brackets, centers, l, v, terms, mass, geometry.p):
         return
     if brackets.open[l, v] == ALL and brackets.window[l, v] > 0:
         count = sums.terms[l, COUNT, v]

@@ -28,6 +28,7 @@ from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.centers import EACH, NEARBY_COUNT, Brackets
 from cafelearn.kernels.moving import empty_bounds
+from cafelearn.kernels.pairs import find_pairs
 from cafelearn.kernels.sums import FAR_TERMS
 from cafelearn.kernels.tree import empty_stack
 from cafelearn.machine import (
@@ -129,7 +130,9 @@ class _Work:
         n_far = FAR_TERMS if _sums_far(request) else 0
         self.stack = empty_stack(self.n_chunks, *request.centers.shape, n_far)
         swift = request.phase in (MOVE, FIRST, LOOK, NEARBY)
-        self.memory = Memory(self._bounds(), self._lists()) if swift else None
+        self.memory = None
+        if swift:
+            self.memory = Memory(self._bounds(), self._lists(), self._pairs())
         self.labels = np.empty(0, dtype=np.int32) if self._is_listed() else self._labels()
 
     def _is_listed(self):
@@ -185,6 +188,18 @@ class _Work:
                 return Lists(*known)
         needed = _sums_far(request)
         return empty_lists(X, self.rows.sample_weight, n_clusters, chunk, needed)
+
+    def _pairs(self):
+        """The values of columns that have two, which are the same for every descent."""
+        X, key = self.rows.X, (self.rows.fit, "pairs", self.rows.number)
+        if self.request.phase == NEARBY:
+            return np.empty((0, 2, X.shape[1]), dtype=X.dtype)
+        known = CACHE.get(key, 0)
+        if known is not None:
+            return known[0]
+        pairs = find_pairs(X, chunk_rows(X.shape[1]))
+        CACHE.put(key, 0, (pairs,))
+        return pairs
 
     def run(self):
         """Sum all chunks of the block."""

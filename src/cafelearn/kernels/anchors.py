@@ -20,6 +20,7 @@ from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, EACH, NEAR, list_open
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
+from cafelearn.kernels.pairs import add_counted, count_pairs, is_pair
 from cafelearn.kernels.power import negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
@@ -116,6 +117,7 @@ def look_chunk(
     labels,
     lists,
     scratch,
+    pair,
     chunk,
     X,
     sample_weight,
@@ -130,7 +132,8 @@ def look_chunk(
 
     Those with a window get the coefficients of the series in sums.far, and the usual terms of
     the values inside, which are collected; the others get the terms of all members. With
-    `ranges`, the members' extrema too. `scratch` is of scratch_for.
+    `ranges`, the members' extrema too. `scratch` is of scratch_for; `pair` (2, m) has the
+    values of this chunk that kernels.pairs finds.
     OUT sums.mass, terms, far, low, high; lists of this chunk
     """
     n_clusters, n_features = centers.shape
@@ -142,28 +145,35 @@ def look_chunk(
     mass, terms, far, low, high = sums.mass, sums.terms, sums.far, sums.low, sums.high
     scale, anchor, window = brackets.scale, brackets.anchor, brackets.window
     negative, keeping = geometry.negative, len(lists.complete) > 0
-    names = np.empty((3, n_features), dtype=np.int64)
+    names, counted = np.empty((4, n_features), dtype=np.int64), np.empty((2, n_features))
     if keeping:
         lists.complete[chunk] = True
     used = ZERO
     for l in range(n_clusters):
-        n_both, n_plain, n_anchored = _list_asked(names, brackets.open[l], window[l])
-        both, plain, anchored = names[0][:n_both], names[1][:n_plain], names[2][:n_anchored]
+        n_all, n_plain, n_anchored, n_paired = _list_asked(
+            names, brackets.open[l], window[l], pair
+        )
+        asked, plain = names[0][:n_all], names[1][:n_plain]
+        anchored, paired = names[2][:n_anchored], names[3][:n_paired]
         first, last = begin[l + 1], begin[l + 2]
         if keeping:
             lists.mass[chunk, l] = 0
             lists.end[chunk, l] = used
-        if len(both) == 0:
+        if len(asked) == 0:
             continue
         collecting = len(anchored) > 0
+        counted[:] = 0
         counts = np.zeros(n_features, dtype=np.int64)
         for at in range(first, last, BLOCK):
             size = min(BLOCK, last - at)
             rows = rows_by_cluster[at : at + size]
             weigh_rows(row_weights, mass, l, rows, sample_weight)
-            transpose(columns, X, rows, size, both)
+            transpose(columns, X, rows, size, asked)
+            if len(paired) > 0:
+                count_pairs(counted, paired, columns, row_weights, pair, padded(size))
             if ranges:
-                add_extrema(low, high, l, both, columns, padded(size))
+                add_extrema(low, high, l, plain, columns, padded(size))
+                add_extrema(low, high, l, anchored, columns, padded(size))
             if len(plain) > 0:
                 add_members(
                     terms,
@@ -202,6 +212,7 @@ def look_chunk(
                     size,
                     brackets,
                 )
+        add_counted(sums, l, paired, counted, pair, centers, scale, geometry.p)
         if keeping:
             lists.mass[chunk, l] = mass[l]
         if collecting:
@@ -221,21 +232,25 @@ def look_chunk(
 
 
 @njit(**EXACT)
-def _list_asked(room, open, window):
-    """List the features that ask for a look: all, those without and those with a window.
+def _list_asked(room, open, window, pair):
+    """List the features that ask for a look: all, those without and those with a window, and
+    those without that have no more than two values.
 
     Returns how many there are of each.
     """
     n_asked = list_open(room[0], open, ALL)
-    n_plain = n_anchored = 0
+    n_plain = n_anchored = n_paired = 0
     for v in room[0, :n_asked]:
         if window[v] > 0:
             room[2, n_anchored] = v
             n_anchored += 1
+        elif is_pair(pair, v):
+            room[3, n_paired] = v
+            n_paired += 1
         else:
             room[1, n_plain] = v
             n_plain += 1
-    return n_asked, n_plain, n_anchored
+    return n_asked, n_plain, n_anchored, n_paired
 
 
 @njit(**EXACT)

@@ -221,7 +221,7 @@ def refine_near(brackets, centers, l, v, terms, mass, p, tolerance):
 
 @njit(**EXACT)
 def settle_pair(brackets, centers, l, v, terms, mass, p):
-    """Close a search (p < 2) among members that have no other values than the two neighbours.
+    """Close a search among members that have no other values than the two neighbours.
 
     Those of weights a and b at a distance w pull equally at a way y from the first if
     a y^q = b (w - y)^q. Returns whether it is so.

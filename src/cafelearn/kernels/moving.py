@@ -24,6 +24,7 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
+from cafelearn.kernels.chords import draw_chords
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
@@ -60,11 +61,14 @@ def empty_bounds(n_rows, n_clusters, bytes_per_row):
 
 
 @njit(**PART)
-def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geometry, survey):
+def move_chunk(
+    sums, labels, bounds, pair, X, sample_weight, start, stop, state, geometry, survey
+):
     """Assign the rows of a chunk, and sum the pulls of those that move.
 
     IN  labels of the whole data and bounds (n or 0, 1 + groups), float32, updated in place;
         state.drift (k, 3) and state.typical (k, m), the distance of a member from its centre
+        pair (2, m), the values of the chunk in columns that have two, see kernels.pairs
         `survey` asks for the moments of all rows instead of the pulls of those that move
     OUT sums.mass, fingerprint, changed, farthest (but for the rows that changed[1] counts);
         in terms the pulls of the rows that join a cluster minus those of the rows that leave
@@ -85,6 +89,7 @@ def move_chunk(sums, labels, bounds, X, sample_weight, start, stop, state, geome
     rows, begin = sort_by_label(doubtful, start, n_clusters)
     pending, n_pending = np.empty((2, size * n_clusters), dtype=np.int32), ZERO
     screen = make_screen(X, n_clusters, found.bounds.shape[1] - LOWER)
+    draw_chords(screen, pair, state, geometry)
     for group in range(0 if unlabelled else 1, n_clusters + 1):
         old, first, last = group - 1, begin[group], begin[group + 1]
         if first == last:
@@ -262,7 +267,7 @@ def _find_far(far, found, least, start):
     for j in range(len(found.labels)):
         alone += not (found.seen[j] or found.bounds[j, UPPER] < least)
     count = 0
-    for j in range(len(found.labels) if least >= 0 else 0):
+    for j in range(len(found.labels)):
         if not found.bounds[j, UPPER] < least and (found.seen[j] or alone <= FEW):
             far[count] = start + j
             count += 1

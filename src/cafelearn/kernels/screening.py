@@ -4,7 +4,8 @@ Twice as many numbers fit into a vector, and their powers need shorter polynomia
 seen from a place near them, so that little is lost when they are rounded; what is lost is
 bounded, and rows for which it could matter are left to others. Where powers are dear, most
 centres are put out of question without any: t^p is convex, so for any base it is at least its
-tangent there, and the sum of the tangents is a bound of the distance.
+tangent there, and the sum of the tangents is a bound of the distance. Columns that have only
+two values need no powers at all (kernels.chords).
 """
 
 from typing import NamedTuple
@@ -14,6 +15,14 @@ from numba import njit
 
 from cafelearn.kernels.assign import add_features, take_nearer
 from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_by_label, transpose_all
+from cafelearn.kernels.chords import (
+    Chords,
+    no_chords,
+    place_chords,
+    set_powers,
+    with_chords,
+    without_chords,
+)
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, ZERO
 from cafelearn.kernels.power import CUBE, FOURTH, LARGEST_DIRECT, LINEAR, SQUARE, add_powers
 from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
@@ -48,9 +57,11 @@ class Screen(NamedTuple):
     origin: np.ndarray  # (m,) where it looks from, of the type of the data
     centers: np.ndarray  # (k, m) seen from there
     weights: np.ndarray  # (k, m)
-    slopes: np.ndarray  # (k, m) of the tangents
-    offsets: np.ndarray  # (k,)
-    bases: np.ndarray  # (m, block) where they touch
+    origins: np.ndarray  # (k, m) where the lines below the powers, if not moved, are zero
+    slopes: np.ndarray  # (k, m)
+    offsets: np.ndarray  # (k,) by how much they are moved down
+    chords: Chords
+    bases: np.ndarray  # (m, block) numbers, and their powers
     powers: np.ndarray
     features: np.ndarray  # (m,) their numbers
     zeros: np.ndarray  # (k, m)
@@ -97,7 +108,9 @@ def make_screen(X, n_clusters, n_groups):
         np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty((n_clusters, n_features), dtype=np.float32),
+        np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty(n_clusters, dtype=np.float32),
+        no_chords(X, n_clusters),
         buffer(n_features, single),
         buffer(n_features, single),
         np.arange(n_features),
@@ -138,12 +151,13 @@ def look_from(screen, old, state, geometry):
         way = 0.0
         for v in range(n_features):
             gap = centers[l, v] - centers[here, v]
-            screen.centers[l, v] = gap
+            screen.centers[l, v] = screen.origins[l, v] = gap
             screen.weights[l, v] = weights[l, v]
             way += abs(weights[l, v] * gap)
         error = max(error, way)
     if old >= 0 and not _is_cheap(geometry.coarse):
         _draw_tangents(screen, old, state, geometry)
+    place_chords(screen)
     vanishing = (VANISHING * n_features) ** (1 / geometry.p) + WEIGHTLESS * n_features
     return OF_PLACE * error + vanishing
 
@@ -157,32 +171,19 @@ def _draw_tangents(screen, old, state, geometry):
     """
     centers, weights, p = screen.centers, screen.weights, geometry.p
     bases, powers = screen.bases, screen.powers
-    n_clusters, n_features = centers.shape
-    number = np.float32
+    n_clusters, features, number = len(centers), without_chords(screen), np.float32
     for first in range(0, n_clusters, BLOCK):
         size = min(BLOCK, n_clusters - first)
-        for v in range(n_features):
+        for v in features:
             usual = number(state.typical[old, v]) ** 2
             for b in range(padded(size)):
                 l = min(first + b, n_clusters - 1)
                 gap = centers[l, v]
                 bases[v, b] = weights[l, v] * np.sqrt(gap * gap + usual)
-                powers[v, b] = 0
-        width = padded(size)
-        add_powers(
-            powers,
-            -n_features,
-            bases,
-            screen.features,
-            screen.zeros,
-            screen.ones,
-            ZERO,
-            width,
-            geometry.coarse,
-        )
+        set_powers(screen, features, padded(size), geometry.coarse)
         for b in range(size):
             l, total = first + b, number(0)
-            for v in range(n_features):
+            for v in features:
                 power = powers[v, b]
                 screen.slopes[l, v] = (
                     number(p) * power / bases[v, b] * weights[l, v] if power > 0 else number(0)
@@ -192,25 +193,25 @@ def _draw_tangents(screen, old, state, geometry):
 
 
 @njit(**EXACT)
-def _add_lines(out, columns, centers, slopes, l, size):
-    """out[l, b] = the sum of slope |x - z| over the features."""
+def _add_lines(out, l, columns, features, origins, slopes, size):
+    """out[l, b] += the sum of slope |x - origin| over these features."""
     prefer_wide_vectors()
-    count = centers.shape[1]
-    for b in range(size):
-        out[l, b] = 0
-    for v in range(0, count - 3, 4):
-        z0, z1, z2, z3 = centers[l, v], centers[l, v + 1], centers[l, v + 2], centers[l, v + 3]
-        s0, s1, s2, s3 = slopes[l, v], slopes[l, v + 1], slopes[l, v + 2], slopes[l, v + 3]
+    whole = len(features) - len(features) % 4
+    for j in range(0, whole, 4):
+        v0, v1, v2, v3 = features[j], features[j + 1], features[j + 2], features[j + 3]
+        z0, z1, z2, z3 = origins[l, v0], origins[l, v1], origins[l, v2], origins[l, v3]
+        s0, s1, s2, s3 = slopes[l, v0], slopes[l, v1], slopes[l, v2], slopes[l, v3]
         for b in range(size):
-            t0 = abs(columns[v, b] - z0) * s0
-            t1 = abs(columns[v + 1, b] - z1) * s1
-            t2 = abs(columns[v + 2, b] - z2) * s2
-            t3 = abs(columns[v + 3, b] - z3) * s3
+            t0 = abs(columns[v0, b] - z0) * s0
+            t1 = abs(columns[v1, b] - z1) * s1
+            t2 = abs(columns[v2, b] - z2) * s2
+            t3 = abs(columns[v3, b] - z3) * s3
             out[l, b] += (t0 + t1) + (t2 + t3)
-    for v in range(count - count % 4, count):
-        center, slope = centers[l, v], slopes[l, v]
+    for j in range(whole, len(features)):
+        v = features[j]
+        origin, slope = origins[l, v], slopes[l, v]
         for b in range(size):
-            out[l, b] += abs(columns[v, b] - center) * slope
+            out[l, b] += abs(columns[v, b] - origin) * slope
 
 
 @njit(**SUMS)
@@ -245,16 +246,24 @@ def _take_nearer(marked, lower, nearest, before, distances, l, size):
 
 
 @njit(**EXACT)
-def _measure(screen, l, centers, size, plan):
-    """Distances of the block to centre l."""
+def _draw_lines(screen, l, features, size):
+    """Sum the lines of these features for centre l."""
     for b in range(size):
-        screen.distances[l, b] = 0
+        screen.distances[l, b] = screen.chords.floors[l]
+    columns, origins, slopes = screen.columns, screen.origins, screen.slopes
+    _add_lines(screen.distances, l, columns, features, origins, slopes, size)
+
+
+@njit(**EXACT)
+def _measure(screen, l, size, plan):
+    """Distances of the block to centre l."""
+    _draw_lines(screen, l, with_chords(screen), size)
     add_features(
         screen.distances,
         l,
         screen.columns,
-        screen.features,
-        centers,
+        without_chords(screen),
+        screen.centers,
         screen.weights,
         size,
         plan,
@@ -306,13 +315,13 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
     distances, nearest, labels = screen.distances, screen.nearest, screen.labels
     n_clusters, n_features = screen.centers.shape
     size, width = len(rows), padded(len(rows))
-    cheap = _is_cheap(geometry.coarse)
+    cheap = _is_cheap(geometry.coarse) or len(without_chords(screen)) == 0
     relative = np.float32(relative_error(n_features, geometry.p))
     slack, error = 2 * relative, np.float32(error)
     transpose_all(screen.columns, X, rows, size, screen.origin)
     labels[:] = old
     screen.lower[:] = np.inf
-    _measure(screen, old, screen.centers, width, geometry.coarse)
+    _measure(screen, old, width, geometry.coarse)
     for b in range(width):
         nearest[0, b] = distances[old, b]
     _take_roots(screen, nearest, ZERO, width, geometry)
@@ -323,13 +332,13 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
             continue
         count = width
         if not cheap:
-            _add_lines(distances, screen.columns, screen.centers, screen.slopes, l, width)
+            _draw_lines(screen, l, screen.features, width)
             offset = screen.offsets[l]
             count = _compare_lines(
                 screen.marked, lower, distances, nearest, l, offset, relative, width
             )
         if count > MANY * width:
-            _measure(screen, l, screen.centers, width, geometry.coarse)
+            _measure(screen, l, width, geometry.coarse)
             count = _take_nearer(
                 screen.marked, lower, nearest, screen.before, distances, l, width
             )
@@ -368,7 +377,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
     nearest[:] = np.inf
     second[0] = np.inf
     for l in range(len(screen.centers)):
-        _measure(screen, l, screen.centers, width, geometry.coarse)
+        _measure(screen, l, width, geometry.coarse)
         take_nearer(labels, nearest[0], second[0], screen.distances, l, width)
     _take_roots(screen, second, ZERO, width, geometry)
     for b in range(size):
@@ -397,7 +406,18 @@ def _settle_rows(found, rows, start, l, X, centers, screen, slack, geometry):
     """Measure the distances of up to BLOCK rows to centre l."""
     size, width = len(rows), padded(len(rows))
     transpose_all(screen.columns, X, rows, size, centers[l])
-    _measure(screen, l, screen.zeros, width, geometry.coarse)
+    for b in range(width):
+        screen.distances[l, b] = 0
+    add_features(
+        screen.distances,
+        l,
+        screen.columns,
+        screen.features,
+        screen.zeros,
+        screen.weights,
+        width,
+        geometry.coarse,
+    )
     for b in range(size):
         i, into = rows[b] - start, l
         screen.before[0, b] = max(screen.distances[l, b], found.nearest[i])
