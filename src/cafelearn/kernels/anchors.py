@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.assign import weigh_rows
-from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, EACH, NEAR, list_open
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
 from cafelearn.kernels.pairs import add_counted, count_pairs, is_pair
@@ -164,8 +164,8 @@ def look_chunk(
         collecting = len(anchored) > 0
         counted[:] = 0
         counts = np.zeros(n_features, dtype=np.int64)
-        for at in range(first, last, BLOCK):
-            size = min(BLOCK, last - at)
+        for at in range(first, last, block_rows(X)):
+            size = min(block_rows(X), last - at)
             rows = rows_by_cluster[at : at + size]
             weigh_rows(row_weights, mass, l, rows, sample_weight)
             transpose(columns, X, rows, size, asked)
@@ -374,8 +374,8 @@ def _near_values(mass, members, columns, l, X, sample_weight, features, counts, 
     near = np.empty((X.shape[1], last - first), dtype=X.dtype)
     near_weights = np.empty_like(near)
     row_weights = buffer(ONE, X)[0]
-    for at in range(first, last, BLOCK):
-        size = min(BLOCK, last - at)
+    for at in range(first, last, block_rows(X)):
+        size = min(block_rows(X), last - at)
         rows = rows_by_cluster[at : at + size]
         weigh_rows(row_weights, mass, l, rows, sample_weight)
         transpose(columns, X, rows, size, features)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.blocks import (
-    BLOCK,
+    block_rows,
     buffer,
     padded,
     sort_by_label,
@@ -191,8 +191,8 @@ def distance_chunk(out, X, start, stop, centers, weights, geometry):
     n_clusters, n_features = centers.shape
     distances, columns, peaks, _ = _scratch(X, n_clusters)
     features = np.arange(n_features)
-    for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
+    for first in range(start, stop, block_rows(X)):
+        size = min(block_rows(X), stop - first)
         transpose(columns, X, np.arange(first, first + size), size, features)
         for l in range(n_clusters):
             distances_to(
@@ -219,10 +219,10 @@ def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
     n_clusters, n_features = centers.shape
     scratch = _scratch(X, n_clusters)
     features = np.arange(n_features)
-    block_labels = np.empty(BLOCK, dtype=np.int32)
+    block_labels = np.empty(block_rows(X), dtype=np.int32)
     block_nearest = buffer(ONE, X)[0]
-    for first in range(start, stop, BLOCK):
-        size = min(BLOCK, stop - first)
+    for first in range(start, stop, block_rows(X)):
+        size = min(block_rows(X), stop - first)
         transpose(scratch[1], X, np.arange(first, first + size), size, features)
         _assign_block(
             block_labels,
@@ -278,15 +278,15 @@ def relabel_chunk(
     columns = scratch[1]
     powers = buffer(n_features if geometry.p > 2 else ONE, X)
     features = np.arange(n_features)
-    block_labels = np.empty(BLOCK, dtype=np.int32)
+    block_labels = np.empty(block_rows(X), dtype=np.int32)
     nearest, row_weights = buffer(ONE, X)[0], buffer(ONE, X)[0]
     movers = np.full(stop - start, -1, dtype=np.int32)
     farthest = np.int64(-1)
     rows_by_label, begin = sort_by_label(labels[start:stop], start, n_clusters)
     for group in range(n_clusters + 1):
         old = group - 1
-        for first in range(begin[group], begin[group + 1], BLOCK):
-            size = min(BLOCK, begin[group + 1] - first)
+        for first in range(begin[group], begin[group + 1], block_rows(X)):
+            size = min(block_rows(X), begin[group + 1] - first)
             rows = rows_by_label[first : first + size]
             transpose(columns, X, rows, size, features)
             _assign_block(
@@ -437,8 +437,8 @@ def _add_rows(
         features = np.arange(n_features) if everything else np.nonzero(brackets.open[l])[0]
         if len(features) == 0:
             continue
-        for first in range(begin[l + 1], begin[l + 2], BLOCK):
-            size = min(BLOCK, begin[l + 2] - first)
+        for first in range(begin[l + 1], begin[l + 2], block_rows(X)):
+            size = min(block_rows(X), begin[l + 2] - first)
             rows = rows_by_cluster[first : first + size]
             weigh_rows(row_weights, sums.mass, l, rows, sample_weight)
             transpose(columns, X, rows, size, features)

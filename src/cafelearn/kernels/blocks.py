@@ -6,12 +6,19 @@ from numba import njit
 from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
-BLOCK = 128
+# A block has as many rows as make this many bytes of each feature.
+BLOCK_BYTES = 1024
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
 # over from an unrolled loop runs one number at a time.
 PAD = 32
 # Rows of some features transposed at a time.
 ROWS = 8
+
+
+@njit(**EXACT)
+def block_rows(like):
+    """Rows of a block of numbers of this type: vectors hold twice as many of half the size."""
+    return BLOCK_BYTES // like.itemsize
 
 
 @njit(**EXACT)
@@ -27,10 +34,11 @@ def buffer(n_rows, like):
     halves the speed. The longer rows keep the features out of each other's cache sets.
     """
     line = 64 // like.itemsize
-    size = n_rows * (BLOCK + line)
+    width = block_rows(like) + line
+    size = n_rows * width
     memory = np.empty(size + line, dtype=like.dtype)
     skip = (-memory.ctypes.data % 64) // like.itemsize
-    return memory[skip : skip + size].reshape((n_rows, BLOCK + line))
+    return memory[skip : skip + size].reshape((n_rows, width))
 
 
 @njit(**EXACT)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.blocks import BLOCK, padded
+from cafelearn.kernels.blocks import padded
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO
 from cafelearn.kernels.pairs import LESS, MORE, is_pair
 from cafelearn.kernels.power import add_powers
@@ -74,10 +74,10 @@ def draw_chords(screen, pair, state, geometry):
     """Draw the chords of the columns whose values in this chunk are `pair`."""
     chords, n_clusters = screen.chords, len(state.centers)
     _choose_columns(chords, pair, state, geometry.p)
-    paired = with_chords(screen)
+    paired, block = with_chords(screen), len(screen.labels)
     for side in (LESS, MORE):
-        for first in range(0, n_clusters if len(paired) > 0 else 0, BLOCK):
-            size = min(BLOCK, n_clusters - first)
+        for first in range(0, n_clusters if len(paired) > 0 else 0, block):
+            size = min(block, n_clusters - first)
             for v in paired:
                 x = chords.values[side, v]
                 for b in range(padded(size)):

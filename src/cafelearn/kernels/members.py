@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_members, transpose
+from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, transpose
 from cafelearn.kernels.centers import ALL, list_open
 from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.pulls import add_members
@@ -14,8 +14,8 @@ from cafelearn.kernels.pulls import add_members
 class Members(NamedTuple):
     """The rows of small data, gathered and transposed once for all looks at the centres."""
 
-    columns: np.ndarray  # (n_blocks, m, BLOCK + a cache line)
-    weights: np.ndarray  # (n_blocks, BLOCK + a cache line), 0 for padding
+    columns: np.ndarray  # (n_blocks, m, a block + a cache line)
+    weights: np.ndarray  # (n_blocks, a block + a cache line), 0 for padding
     cluster: np.ndarray  # (n_blocks,)
     size: np.ndarray  # (n_blocks,) rows in the block
     first: np.ndarray  # (n_chunks + 1,) the first block of each chunk
@@ -31,8 +31,8 @@ def empty_members(X, n_clusters, rows_per_chunk, p):
     """Room for the members of these rows, or for none if they are too many."""
     n_rows, n_features = X.shape
     n_chunks = -(-n_rows // rows_per_chunk)
-    n_blocks = n_rows // BLOCK + n_chunks * n_clusters
-    if n_blocks * BLOCK * n_features > SMALL:
+    n_blocks = n_rows // block_rows(X) + n_chunks * n_clusters
+    if n_blocks * block_rows(X) * n_features > SMALL:
         n_blocks = n_chunks = 0
     columns = buffer(n_blocks * n_features, X)
     width = columns.shape[1]
@@ -51,14 +51,14 @@ def empty_members(X, n_clusters, rows_per_chunk, p):
 def gather_members(members, labels, X, sample_weight, rows_per_chunk, n_clusters):
     """Fill `members` with the blocks that member_chunk would make of each chunk."""
     features = np.arange(X.shape[1])
-    block = 0
+    block, at_most = 0, block_rows(X)
     for chunk in range(len(members.first) - 1):
         start = chunk * rows_per_chunk
         stop = min(start + rows_per_chunk, len(X))
         rows_by_cluster, begin = sort_members(labels, sample_weight, start, stop, n_clusters)
         for l in range(n_clusters):
-            for first in range(begin[l + 1], begin[l + 2], BLOCK):
-                size = min(BLOCK, begin[l + 2] - first)
+            for first in range(begin[l + 1], begin[l + 2], at_most):
+                size = min(at_most, begin[l + 2] - first)
                 rows = rows_by_cluster[first : first + size]
                 transpose(members.columns[block], X, rows, size, features)
                 for b in range(padded(size)):

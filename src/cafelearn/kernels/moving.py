@@ -17,7 +17,7 @@ from numba import njit
 
 from cafelearn.kernels.assign import distances_to, hash_of, take_nearer
 from cafelearn.kernels.blocks import (
-    BLOCK,
+    block_rows,
     buffer,
     padded,
     sort_by_label,
@@ -95,8 +95,8 @@ def move_chunk(
         if first == last:
             continue
         error = look_from(screen, old, state, geometry)
-        for at in range(first, last, BLOCK):
-            block = rows[at : min(at + BLOCK, last)]
+        for at in range(first, last, len(screen.labels)):
+            block = rows[at : min(at + len(screen.labels), last)]
             if unlabelled:
                 place_rows(found, block, start, X, screen, error, geometry)
                 continue
@@ -160,9 +160,9 @@ def _settle_close(found, roots, X, start, state, geometry):
     n_groups = found.bounds.shape[1] - LOWER
     columns, distances, peaks = buffer(n_features, X), buffer(n_clusters, X), buffer(ZERO, X)
     nearest, second = buffer(ONE, X)[0], buffer(ONE, X)[0]
-    labels = np.empty(BLOCK, dtype=np.int32)
-    for first in range(0, count, BLOCK):
-        rows = close[first : min(first + BLOCK, count)]
+    labels = np.empty(block_rows(X), dtype=np.int32)
+    for first in range(0, count, block_rows(X)):
+        rows = close[first : min(first + block_rows(X), count)]
         size, width = len(rows), padded(len(rows))
         transpose(columns, X, rows, size, features)
         for b in range(width):
@@ -306,8 +306,8 @@ def _add_rows(sums, sorted_rows, sign, X, sample_weight, state, geometry, moment
     features = np.arange(n_features)
     order, begin = sorted_rows
     for l in range(n_clusters):
-        for first in range(begin[l + 1], begin[l + 2], BLOCK):
-            size = min(BLOCK, begin[l + 2] - first)
+        for first in range(begin[l + 1], begin[l + 2], block_rows(X)):
+            size = min(block_rows(X), begin[l + 2] - first)
             rows, width = order[first : first + size], padded(size)
             for b in range(width):
                 row_weights[b] = sign * sample_weight[rows[b]] if b < size else 0

@@ -8,7 +8,7 @@ count who says which. And a power of such a column is one of two numbers, so tha
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.blocks import BLOCK
+from cafelearn.kernels.blocks import block_rows
 from cafelearn.kernels.compiling import EXACT, MAKES, SUMS
 from cafelearn.kernels.sums import (
     ABOVE,
@@ -52,8 +52,8 @@ def _find_values(values, odd, X, start, stop):
     for v in range(n_features):
         values[LESS, v] = values[MORE, v] = X[start, v]
     left = n_features
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
+    for first in range(start, stop, block_rows(X)):
+        last = min(first + block_rows(X), stop)
         _mark_odd(odd, values, X, first, last)
         for v in range(n_features):
             if odd[v] == 0 or not is_pair(values, v):

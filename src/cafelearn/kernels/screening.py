@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.assign import add_features, take_nearer
-from cafelearn.kernels.blocks import BLOCK, buffer, padded, sort_by_label, transpose_all
+from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_by_label, transpose_all
 from cafelearn.kernels.chords import (
     Chords,
     no_chords,
@@ -99,8 +99,8 @@ def make_screen(X, n_clusters, n_groups):
         buffer(ONE, single),
         buffer(ONE, single),
         buffer(ONE, single),
-        np.empty(BLOCK, dtype=np.int32),
-        np.empty(BLOCK, dtype=np.int32),
+        np.empty(block_rows(single), dtype=np.int32),
+        np.empty(block_rows(single), dtype=np.int32),
         buffer(n_groups, single),
         np.empty(n_groups, dtype=np.bool_),
         np.array([group_of(l, n_clusters, n_groups) for l in range(n_clusters)]),
@@ -172,8 +172,9 @@ def _draw_tangents(screen, old, state, geometry):
     centers, weights, p = screen.centers, screen.weights, geometry.p
     bases, powers = screen.bases, screen.powers
     n_clusters, features, number = len(centers), without_chords(screen), np.float32
-    for first in range(0, n_clusters, BLOCK):
-        size = min(BLOCK, n_clusters - first)
+    block = len(screen.labels)
+    for first in range(0, n_clusters, block):
+        size = min(block, n_clusters - first)
         for v in features:
             usual = number(state.typical[old, v]) ** 2
             for b in range(padded(size)):
@@ -307,7 +308,7 @@ def _choose_groups(screen, found, rows, start, old, error, slack):
 
 @njit(**EXACT)
 def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, geometry):
-    """Nearest centres of up to BLOCK rows of one old label, seen from its centre.
+    """Nearest centres of the rows of a block of one old label, seen from its centre.
 
     Pairs of a row and a centre that tangents leave open are added to the pending ones, of
     which there are `n_pending`; returns how many there are now.
@@ -368,7 +369,7 @@ def screen_rows(found, pending, n_pending, rows, start, old, X, screen, error, g
 
 @njit(**EXACT)
 def place_rows(found, rows, start, X, screen, error, geometry):
-    """Nearest centres of up to BLOCK rows that have no label, with one bound for all others."""
+    """Nearest centres of a block of rows without labels, with one bound for all others."""
     nearest, second, labels = screen.nearest, screen.lower, screen.labels
     size, width = len(rows), padded(len(rows))
     slack, error = np.float32(2 * relative_error(X.shape[1], geometry.p)), np.float32(error)
@@ -391,11 +392,12 @@ def place_rows(found, rows, start, X, screen, error, geometry):
 def settle_pending(found, pending, start, X, centers, screen, geometry):
     """Measure the distances that the tangents left open."""
     n_clusters, n_features = centers.shape
+    block = len(screen.labels)
     slack = np.float32(2 * relative_error(n_features, geometry.p))
     order, begin = sort_by_label(pending[1], ZERO, n_clusters)
     for l in range(n_clusters):
-        for first in range(begin[l + 1], begin[l + 2], BLOCK):
-            rows = order[first : min(first + BLOCK, begin[l + 2])]
+        for first in range(begin[l + 1], begin[l + 2], block):
+            rows = order[first : min(first + block, begin[l + 2])]
             for b in range(len(rows)):
                 rows[b] = start + pending[0, rows[b]]
             _settle_rows(found, rows, start, l, X, centers, screen, slack, geometry)
@@ -403,7 +405,7 @@ def settle_pending(found, pending, start, X, centers, screen, geometry):
 
 @njit(**EXACT)
 def _settle_rows(found, rows, start, l, X, centers, screen, slack, geometry):
-    """Measure the distances of up to BLOCK rows to centre l."""
+    """Measure the distances of the rows of a block to centre l."""
     size, width = len(rows), padded(len(rows))
     transpose_all(screen.columns, X, rows, size, centers[l])
     for b in range(width):
