@@ -3,8 +3,9 @@
 import numpy as np
 
 from cafelearn.descent import Memory, chunk_pass, descend, values_wanted
-from cafelearn.kernels.anchors import empty_lists, scratch_for
-from cafelearn.kernels.centers import ALL
+from cafelearn.kernels.anchors import scratch_for
+from cafelearn.kernels.brackets import ALL
+from cafelearn.kernels.lists import empty_lists
 from cafelearn.kernels.moving import _doubtful, empty_bounds
 from cafelearn.kernels.pairs import find_pairs
 from cafelearn.kernels.sums import FAR_TERMS, empty_sums

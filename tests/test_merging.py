@@ -14,7 +14,7 @@ from cafelearn.distributed.merging import (
     pack_stack,
     totals,
 )
-from cafelearn.kernels.anchors import Values
+from cafelearn.kernels.lists import Values
 from cafelearn.kernels.sums import FAR_TERMS, clear
 from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 

@@ -9,7 +9,7 @@ import cafelearn.machine as module
 from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import assign_chunk, make_geometry
-from cafelearn.kernels.centers import ALL, NEAR, empty_brackets
+from cafelearn.kernels.brackets import ALL, NEAR, empty_brackets
 from cafelearn.kernels.power import negative_powers, reciprocal
 from cafelearn.kernels.screening import (
     Found,

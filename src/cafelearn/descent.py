@@ -10,17 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.anchors import (
-    Lists,
-    empty_lists,
-    gather,
-    look_chunk,
-    near_chunk,
-    scratch_for,
-)
+from cafelearn.kernels.anchors import gather, look_chunk, near_chunk, scratch_for
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
-from cafelearn.kernels.centers import NEARBY_COUNT
+from cafelearn.kernels.brackets import NEARBY_COUNT
 from cafelearn.kernels.compiling import EXACT, MAKES, PART, ZERO
+from cafelearn.kernels.lists import Lists, empty_lists
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
 from cafelearn.kernels.pairs import find_pairs

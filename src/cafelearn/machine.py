@@ -15,16 +15,8 @@ from cafelearn.kernels.assign import (
     chunk_rows,
     make_geometry,
 )
-from cafelearn.kernels.centers import (
-    ALL,
-    CLOSED,
-    Brackets,
-    begin,
-    empty_brackets,
-    fits,
-    fitting_scale,
-    refine,
-)
+from cafelearn.kernels.brackets import ALL, CLOSED, Brackets, empty_brackets
+from cafelearn.kernels.centers import begin, fits, fitting_scale, refine
 from cafelearn.kernels.compiling import EXACT
 from cafelearn.kernels.sums import FAR_TERMS, SPREAD
 from cafelearn.kernels.weights import log_mean, log_objective, update_weights

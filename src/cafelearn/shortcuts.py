@@ -9,14 +9,9 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.anchors import sum_values
+from cafelearn.kernels.brackets import ALL, CLOSED, EACH, LAST, NEAR, NEARBY_COUNT
 from cafelearn.kernels.centers import (
-    ALL,
-    CLOSED,
-    EACH,
     FEW_VALUES,
-    LAST,
-    NEAR,
-    NEARBY_COUNT,
     begin,
     predict,
     refine,

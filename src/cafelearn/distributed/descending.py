@@ -23,10 +23,11 @@ from cafelearn.distributed.merging import (
     totals,
     width,
 )
-from cafelearn.kernels.anchors import Lists, empty_lists, gather, trimmed
+from cafelearn.kernels.anchors import gather
 from cafelearn.kernels.assign import assign_chunk, chunk_rows, make_geometry
 from cafelearn.kernels.assign import hash_of as mix
-from cafelearn.kernels.centers import EACH, NEARBY_COUNT, Brackets
+from cafelearn.kernels.brackets import EACH, NEARBY_COUNT, Brackets
+from cafelearn.kernels.lists import Lists, empty_lists, trimmed
 from cafelearn.kernels.moving import empty_bounds
 from cafelearn.kernels.pairs import find_pairs
 from cafelearn.kernels.sums import FAR_TERMS

@@ -11,15 +11,14 @@ A look at an anchor sums these coefficients and collects the values inside the w
 looks that follow sum the collected values alone. They are a few in a hundred.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, transpose
-from cafelearn.kernels.centers import ALL, EACH, NEAR, list_open
+from cafelearn.kernels.brackets import ALL, EACH, NEAR, list_open
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
+from cafelearn.kernels.lists import Values, append_values, copy_values, keep, was_kept
 from cafelearn.kernels.pairs import add_counted, count_pairs, is_pair
 from cafelearn.kernels.power import negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
@@ -35,42 +34,6 @@ from cafelearn.kernels.sums import (
     SPREAD,
 )
 from cafelearn.kernels.vectors import LANES, inside_window, lowest_bit
-
-# The collected values of one chunk take no more room than this part of the chunk.
-ROOM = 1 / 20
-
-
-class Lists(NamedTuple):
-    """The collected values of each chunk, by cluster and feature."""
-
-    values: np.ndarray  # (n_chunks, room)
-    weights: np.ndarray  # the same, or (n_chunks, 0) if all rows weigh 1
-    end: np.ndarray  # (n_chunks, k, m), where the values of each pair end
-    mass: np.ndarray  # (n_chunks, k)
-    complete: np.ndarray  # (n_chunks,) False if there was not enough room
-
-
-def empty_lists(X, sample_weight, n_clusters, rows_per_chunk, needed):
-    """Room for the values near the anchors, or for none."""
-    n_rows, n_features = X.shape
-    n_chunks = -(-n_rows // rows_per_chunk) if needed else 0
-    room = int(ROOM * rows_per_chunk * n_features)
-    weighted = needed and bool((sample_weight != 1).any())
-    return Lists(
-        np.empty((n_chunks, room), dtype=X.dtype),
-        np.empty((n_chunks, room if weighted else 0), dtype=X.dtype),
-        np.zeros((n_chunks, n_clusters, n_features), dtype=np.int32),
-        np.zeros((n_chunks, n_clusters)),
-        np.zeros(n_chunks, dtype=np.bool_),
-    )
-
-
-def trimmed(lists):
-    """The same lists without the room that is not used."""
-    used = int(lists.end[:, -1, -1].max(initial=0))
-    return lists._replace(
-        values=lists.values[:, :used].copy(), weights=lists.weights[:, :used].copy()
-    )
 
 
 @njit(**MAKES)
@@ -223,7 +186,7 @@ def look_chunk(
             for v in anchored:
                 terms[l, COUNT, v] = counts[v]
         if keeping and collecting and lists.complete[chunk]:
-            used = _keep(lists, chunk, l, used, near, near_weights, counts)
+            used = keep(lists, chunk, l, used, near, near_weights, counts)
     if keeping and not lists.complete[chunk]:
         for l in range(n_clusters):
             for v in range(n_features):
@@ -253,24 +216,6 @@ def _list_asked(room, open, window, pair):
     return n_asked, n_plain, n_anchored, n_paired
 
 
-@njit(**EXACT)
-def _keep(lists, chunk, l, used, near, near_weights, counts):
-    """Pack the collected values of a cluster; returns how much room is in use."""
-    for v in range(len(counts)):
-        count = counts[v]
-        if used + count > lists.values.shape[1]:
-            lists.complete[chunk] = False
-            return used
-        for i in range(count):
-            lists.values[chunk, used + i] = near[v, i]
-        if lists.weights.shape[1] > 0:
-            for i in range(count):
-                lists.weights[chunk, used + i] = near_weights[v, i]
-        used += count
-        lists.end[chunk, l, v] = used
-    return used
-
-
 @njit(**MAKES)
 def near_chunk(
     sums, labels, lists, chunk, X, sample_weight, start, stop, centers, brackets, geometry
@@ -281,7 +226,7 @@ def near_chunk(
     OUT sums.mass, terms
     """
     n_clusters, n_features = centers.shape
-    if _was_kept(lists, chunk):
+    if was_kept(lists, chunk):
         size = lists.end[chunk, n_clusters - 1, n_features - 1]
         values, weights = np.empty(size, dtype=X.dtype), np.empty(size, dtype=X.dtype)
         scratch = np.empty_like(values), np.empty_like(values)
@@ -306,11 +251,6 @@ def near_chunk(
 
 
 @njit(**EXACT)
-def _was_kept(lists, chunk):
-    return len(lists.complete) > 0 and lists.complete[chunk]
-
-
-@njit(**EXACT)
 def _look_at_list(
     sums, lists, chunk, values, weights, scratch, names, centers, brackets, geometry
 ):
@@ -321,7 +261,7 @@ def _look_at_list(
         if len(wanted) == 0:
             continue
         sums.mass[l] = lists.mass[chunk, l]
-        size = _from_list(values, weights, counts, lists, chunk, l, wanted)
+        size = copy_values(values, weights, counts, lists, chunk, l, wanted)
         scaled, pulls = scratch
         sum_values(
             sums.terms[l],
@@ -335,31 +275,6 @@ def _look_at_list(
             brackets,
             geometry,
         )
-
-
-@njit(**EXACT)
-def _begin_of(ends, l, v):
-    """Where the values of a pair begin in the list of a chunk."""
-    if v > 0:
-        return ends[l, v - 1]
-    return ends[l - 1, ends.shape[1] - 1] if l > 0 else ends.dtype.type(0)
-
-
-@njit(**EXACT)
-def _from_list(values, weights, counts, lists, chunk, l, features):
-    """Copy the collected values of some features of a cluster, one after the other.
-
-    OUT counts (m,), how many there are of each feature; returns how many there are of all
-    """
-    ends, weighted, at = lists.end[chunk], lists.weights.shape[1] > 0, 0
-    for v in features:
-        first, last = _begin_of(ends, l, v), ends[l, v]
-        counts[v] = last - first
-        for place in range(first, last):
-            values[at] = lists.values[chunk, place]
-            weights[at] = lists.weights[chunk, place] if weighted else 1
-            at += 1
-    return at
 
 
 @njit(**MAKES)
@@ -383,15 +298,6 @@ def _near_values(mass, members, columns, l, X, sample_weight, features, counts, 
     return _from_rows(near, near_weights, features, counts)
 
 
-class Values(NamedTuple):
-    """The values near some anchors, one by one."""
-
-    begin: np.ndarray  # (k, m) where those of each pair begin
-    end: np.ndarray  # and end, which is the same for pairs that are not wanted
-    values: np.ndarray
-    weights: np.ndarray
-
-
 @njit(**MAKES)
 def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
     """The values near the anchors whose centres want EACH of them, in the order of the rows.
@@ -412,27 +318,11 @@ def gather(labels, lists, X, sample_weight, rows_per_chunk, brackets, counts):
         for chunk in range(-(-len(X) // rows_per_chunk)):
             start = chunk * rows_per_chunk
             stop = min(start + rows_per_chunk, len(X))
-            if _was_kept(lists, chunk):
-                _append_list(found, lists, chunk, brackets)
+            if was_kept(lists, chunk):
+                append_values(found, lists, chunk, brackets)
             else:
                 _append_rows(found, labels, X, sample_weight, start, stop, brackets)
     return found
-
-
-@njit(**EXACT)
-def _append_list(found, lists, chunk, brackets):
-    n_clusters, n_features = found.begin.shape
-    ends, weighted = lists.end[chunk], lists.weights.shape[1] > 0
-    for l in range(n_clusters):
-        for v in range(n_features):
-            if brackets.open[l, v] != EACH:
-                continue
-            for place in range(_begin_of(ends, l, v), ends[l, v]):
-                into = found.end[l, v]
-                found.values[into] = lists.values[chunk, place]
-                if weighted:
-                    found.weights[into] = lists.weights[chunk, place]
-                found.end[l, v] = into + 1
 
 
 @njit(**MAKES)
