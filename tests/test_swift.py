@@ -131,6 +131,16 @@ class TestSameAsThePlainLoop:
         assert swift.n_found == 5
         assert_equal(swift, other)
 
+    @pytest.mark.parametrize("p", [1.5, 3])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_of_rows_that_are_equally_far_the_first_fills_a_cluster(self, p, seed):
+        # Few distinct rows: starts are equal, clusters remain empty, and distances tie.
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, size=(6_000, 3)) * np.array([1.0, 0.5, 2.0])
+        swift, other = fits(X, 20, p, seed=seed, offset=np.log(0.1), max_iter=10)
+        assert swift.n_found == 20
+        assert_equal(swift, other)
+
     @pytest.mark.parametrize("p", [1.1, 1.5, 3])
     @pytest.mark.parametrize("way", [1e3, 1e7])
     def test_centres_that_begin_far_away(self, blobs, p, way):

@@ -300,11 +300,12 @@ def relabel_chunk(
                 padded(size),
                 geometry,
             )
-            stayer, farther = _report(
+            stayer, farthest = _report(
                 sums,
                 labels,
                 movers,
                 row_weights,
+                farthest,
                 old,
                 rows,
                 start,
@@ -312,8 +313,6 @@ def relabel_chunk(
                 nearest,
                 sample_weight,
             )
-            if farther >= 0:
-                farthest = farther
             if stayer >= 0:
                 _hide_rows(columns, row_weights, stayer, padded(size))
                 add_extrema(sums.low, sums.high, old, features, columns, padded(size))
@@ -340,14 +339,24 @@ def relabel_chunk(
 
 @njit(**EXACT)
 def _report(
-    sums, labels, movers, row_weights, old, rows, start, block_labels, nearest, sample_weight
+    sums,
+    labels,
+    movers,
+    row_weights,
+    farthest,
+    old,
+    rows,
+    start,
+    block_labels,
+    nearest,
+    sample_weight,
 ):
     """What the rows of a block have to say, and which of them move.
 
-    Returns the last one that stays, and the index of the one that is the farthest so far; -1
-    if there is none.
+    Returns the last one that stays, and the index of the one that is the farthest so far (of
+    equals the first); -1 if there is none.
     """
-    stayer = farthest = np.int64(-1)
+    stayer = np.int64(-1)
     # Of the rows that stay: a number that waits in memory is slow to be added to.
     way, mass, fingerprint = sums.farthest[0], 0.0, np.uint64(0)
     if old >= 0:
@@ -359,7 +368,7 @@ def _report(
         labels[i] = label
         if sample_weight[i] == 0:
             continue
-        if nearest[b] > way:
+        if nearest[b] > way or (nearest[b] == way and i < farthest):
             way, farthest = np.float64(nearest[b]), i
         if label == old:
             stayer = b
