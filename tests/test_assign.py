@@ -10,7 +10,15 @@ from cafelearn.kernels.assign import (
     project_rows,
     relabel_chunk,
 )
-from cafelearn.kernels.blocks import PAD, block_rows, buffer, padded, transpose, transpose_all
+from cafelearn.kernels.blocks import (
+    PAD,
+    block_rows,
+    buffer,
+    padded,
+    room,
+    transpose,
+    transpose_all,
+)
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,
@@ -172,8 +180,9 @@ def test_projection_depends_on_values_alone():
 
 
 def test_padding_divides_the_block():
-    assert block_rows(np.empty(0)) % PAD == 0
-    assert block_rows(np.empty(0, dtype=np.float32)) == 2 * block_rows(np.empty(0))
+    for dtype in (np.float32, np.float64):
+        for n_features in (2, 500):
+            assert block_rows(np.empty((0, n_features), dtype=dtype)) % PAD == 0
 
 
 class TestTranspose:
@@ -200,7 +209,7 @@ class TestTranspose:
         rng = np.random.default_rng(m)
         X = (1e4 + rng.normal(size=(300, m))).astype(dtype)
         rows, origin = rng.permutation(300)[:100], X[0].copy()
-        columns = buffer(m, np.empty(0, dtype=np.float32))
+        columns = room(m, 128, np.empty(0, dtype=np.float32))
         transpose_all(columns, X, rows, 100, origin)
         expected = (X[rows] - origin).T.astype(np.float32)
         np.testing.assert_array_equal(columns[:, :100], expected)

@@ -19,7 +19,7 @@ from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, t
 from cafelearn.kernels.brackets import ALL, EACH, NEAR, list_open
 from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
 from cafelearn.kernels.lists import Values, append_values, copy_values, keep, was_kept
-from cafelearn.kernels.pairs import add_counted, count_pairs, is_pair
+from cafelearn.kernels.pairs import WORTH_COUNTING, add_counted, count_pairs, is_pair
 from cafelearn.kernels.power import negative_powers
 from cafelearn.kernels.pulls import add_extrema, add_members, sum_near
 from cafelearn.kernels.series import add_far
@@ -113,12 +113,12 @@ def look_chunk(
         lists.complete[chunk] = True
     used = ZERO
     for l in range(n_clusters):
+        first, last = begin[l + 1], begin[l + 2]
         n_all, n_plain, n_anchored, n_paired = _list_asked(
-            names, brackets.open[l], window[l], pair
+            names, brackets.open[l], window[l], pair, last - first >= WORTH_COUNTING
         )
         asked, plain = names[0][:n_all], names[1][:n_plain]
         anchored, paired = names[2][:n_anchored], names[3][:n_paired]
-        first, last = begin[l + 1], begin[l + 2]
         if keeping:
             lists.mass[chunk, l] = 0
             lists.end[chunk, l] = used
@@ -195,9 +195,9 @@ def look_chunk(
 
 
 @njit(**EXACT)
-def _list_asked(room, open, window, pair):
+def _list_asked(room, open, window, pair, counting):
     """List the features that ask for a look: all, those without and those with a window, and
-    those without that have no more than two values.
+    those without that have no more than two values, if these are to be counted.
 
     Returns how many there are of each.
     """
@@ -207,7 +207,7 @@ def _list_asked(room, open, window, pair):
         if window[v] > 0:
             room[2, n_anchored] = v
             n_anchored += 1
-        elif is_pair(pair, v):
+        elif counting and is_pair(pair, v):
             room[3, n_paired] = v
             n_paired += 1
         else:

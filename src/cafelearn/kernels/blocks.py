@@ -6,8 +6,10 @@ from numba import njit
 from cafelearn.kernels.compiling import EXACT, MAKES
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
-# A block has as many rows as make this many bytes of each feature.
-BLOCK_BYTES = 1024
+# Rows of a block. Vectors hold twice as many numbers of half the size, and so do blocks of few
+# features; the features of longer blocks are farther apart, which is slower if they are many.
+BLOCK, LONG_BLOCK = 128, 256
+NARROW = 64
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
 # over from an unrolled loop runs one number at a time.
 PAD = 32
@@ -16,9 +18,9 @@ ROWS = 8
 
 
 @njit(**EXACT)
-def block_rows(like):
-    """Rows of a block of numbers of this type: vectors hold twice as many of half the size."""
-    return BLOCK_BYTES // like.itemsize
+def block_rows(X):
+    """Rows of a block of these data."""
+    return LONG_BLOCK if X.itemsize == 4 and X.shape[1] <= NARROW else BLOCK
 
 
 @njit(**EXACT)
@@ -27,14 +29,20 @@ def padded(size):
 
 
 @njit(**MAKES)
-def buffer(n_rows, like):
+def buffer(n_rows, X):
+    """A scratch array of n_rows rows, each for a block of these data."""
+    return room(n_rows, block_rows(X), X)
+
+
+@njit(**MAKES)
+def room(n_rows, block, like):
     """A scratch array of n_rows rows, each for a block and one cache line longer.
 
     It begins at a cache line: a vector that straddles two lines costs two accesses and
     halves the speed. The longer rows keep the features out of each other's cache sets.
     """
     line = 64 // like.itemsize
-    width = block_rows(like) + line
+    width = block + line
     size = n_rows * width
     memory = np.empty(size + line, dtype=like.dtype)
     skip = (-memory.ctypes.data % 64) // like.itemsize

@@ -8,7 +8,7 @@ count who says which. And a power of such a column is one of two numbers, so tha
 import numpy as np
 from numba import njit
 
-from cafelearn.kernels.blocks import block_rows
+from cafelearn.kernels.blocks import BLOCK
 from cafelearn.kernels.compiling import EXACT, MAKES, SUMS
 from cafelearn.kernels.sums import (
     ABOVE,
@@ -26,6 +26,9 @@ from cafelearn.kernels.vectors import prefer_wide_vectors
 
 # The rows of the values of a pair, which are NaN where there are more values than two.
 LESS, MORE = 0, 1
+# Fewer members than this are summed as others are: two powers of what was counted cost more.
+WORTH_COUNTING = 64
+FIRST_ROWS = 8
 
 
 @njit(**MAKES)
@@ -51,9 +54,10 @@ def _find_values(values, odd, X, start, stop):
     n_features = X.shape[1]
     for v in range(n_features):
         values[LESS, v] = values[MORE, v] = X[start, v]
-    left = n_features
-    for first in range(start, stop, block_rows(X)):
-        last = min(first + block_rows(X), stop)
+    left, first = n_features, start
+    while first < stop:
+        # Most values come in the first few rows, which are then looked at one by one.
+        last = min(first + (FIRST_ROWS if first == start else BLOCK), stop)
         _mark_odd(odd, values, X, first, last)
         for v in range(n_features):
             if odd[v] == 0 or not is_pair(values, v):
@@ -69,6 +73,7 @@ def _find_values(values, odd, X, start, stop):
                 values[LESS, v], values[MORE, v] = min(less, x), max(more, x)
         if left == 0:
             return
+        first = last
 
 
 @njit(**EXACT)

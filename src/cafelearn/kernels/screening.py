@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from cafelearn.kernels.assign import add_features, take_nearer
-from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_by_label, transpose_all
+from cafelearn.kernels.blocks import BLOCK, padded, room, sort_by_label, transpose_all
 from cafelearn.kernels.chords import (
     Chords,
     no_chords,
@@ -94,14 +94,14 @@ def make_screen(X, n_clusters, n_groups):
     n_features = X.shape[1]
     single = np.empty(0, dtype=np.float32)
     return Screen(
-        buffer(n_clusters, single),
-        buffer(n_features, single),
-        buffer(ONE, single),
-        buffer(ONE, single),
-        buffer(ONE, single),
-        np.empty(block_rows(single), dtype=np.int32),
-        np.empty(block_rows(single), dtype=np.int32),
-        buffer(n_groups, single),
+        room(n_clusters, BLOCK, single),
+        room(n_features, BLOCK, single),
+        room(ONE, BLOCK, single),
+        room(ONE, BLOCK, single),
+        room(ONE, BLOCK, single),
+        np.empty(BLOCK, dtype=np.int32),
+        np.empty(BLOCK, dtype=np.int32),
+        room(n_groups, BLOCK, single),
         np.empty(n_groups, dtype=np.bool_),
         np.array([group_of(l, n_clusters, n_groups) for l in range(n_clusters)]),
         np.empty(n_features, dtype=X.dtype),
@@ -111,8 +111,8 @@ def make_screen(X, n_clusters, n_groups):
         np.empty((n_clusters, n_features), dtype=np.float32),
         np.empty(n_clusters, dtype=np.float32),
         no_chords(X, n_clusters),
-        buffer(n_features, single),
-        buffer(n_features, single),
+        room(n_features, BLOCK, single),
+        room(n_features, BLOCK, single),
         np.arange(n_features),
         np.zeros((n_clusters, n_features), dtype=np.float32),
         np.ones((1, n_features), dtype=np.float32),
