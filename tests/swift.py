@@ -8,6 +8,7 @@ from cafelearn.kernels.brackets import ALL
 from cafelearn.kernels.lists import empty_lists
 from cafelearn.kernels.moving import _doubtful, empty_bounds
 from cafelearn.kernels.pairs import find_pairs
+from cafelearn.kernels.screening import Found, look_from, place_rows
 from cafelearn.kernels.sums import FAR_TERMS, empty_sums
 from cafelearn.machine import MOVE, STOP, data_scale, first_phase, make_problem, start
 from cafelearn.shortcuts import advance_swiftly
@@ -44,6 +45,32 @@ def assert_equal(swift, other, atol=5e-10):
     np.testing.assert_allclose(
         swift.log_dispersions[finite], other.log_dispersions[finite], rtol=0, atol=1e-8
     )
+
+
+def truth_values(n, m, k, seed):
+    """Rows of 0 and 1 with k clusters."""
+    rng = np.random.default_rng(seed)
+    odds = rng.beta(0.4, 0.6, size=(k, m))
+    return (rng.random((n, m)) < odds[rng.integers(k, size=n)]).astype(float)
+
+
+def place_all(screen, passes):
+    """What single precision tells of all rows, and their distances in rising order."""
+    X, state, geometry = passes.X, passes.state, passes.problem.geometry
+    error = look_from(screen, -1, state, geometry)
+    size = len(X)
+    found = Found(
+        np.zeros(size, dtype=np.int32),
+        np.empty(size, dtype=np.float32),
+        np.empty((size, 2), dtype=np.float32),
+        np.empty(size, dtype=np.float32),
+        np.zeros(size, dtype=np.bool_),
+    )
+    for first in range(0, size, 128):
+        rows = np.arange(first, min(first + 128, size))
+        place_rows(found, rows, 0, X, screen, error, geometry)
+    scaled = state.scaled_weights[None] * np.abs(X[:, None] - state.centers[None])
+    return found, np.sort((scaled**geometry.p).sum(axis=2) ** (1 / geometry.p), axis=1)
 
 
 class Passes:

@@ -6,7 +6,7 @@ import pytest
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.chords import OTHER, PAIRED, draw_chords
 from cafelearn.kernels.pairs import LESS, find_pairs
-from cafelearn.kernels.screening import Found, bounds_of, look_from, make_screen, place_rows
+from cafelearn.kernels.screening import bounds_of, make_screen
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,
@@ -19,14 +19,7 @@ from cafelearn.kernels.sums import (
     SPREAD,
 )
 from cafelearn.machine import FIRST, LOOK, MOVE
-from swift import Passes, assert_equal, fits
-
-
-def truth_values(n, m, k, seed):
-    """Rows of 0 and 1 with k clusters."""
-    rng = np.random.default_rng(seed)
-    odds = rng.beta(0.4, 0.6, size=(k, m))
-    return (rng.random((n, m)) < odds[rng.integers(k, size=n)]).astype(float)
+from swift import Passes, assert_equal, fits, place_all, truth_values
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +41,7 @@ class TestFinding:
         X = rng.integers(0, 2, size=(1_000, 7)).astype(dtype)
         X[:, 1] = rng.normal(size=1_000)
         X[:, 2] = 0.25
-        X[:, 3] = (
-            np.arange(1_000) // 130
-        )  # a chunk of 300 sees three of these, the last one two
+        X[:, 3] = np.arange(1_000) // 130  # three in a chunk of 300, two in the last one
         X[:, 4] = 7 - 9 * X[:, 4]
         X[299, 5] = 2  # a third value in the last row of a chunk
         X[600, 6] = -0.0
@@ -105,20 +96,7 @@ class TestChords:
             state.scaled_weights[:] = scaled_weights
         screen = make_screen(X, k, 1)
         draw_chords(screen, passes.pairs[0], state, geometry)
-        error = look_from(screen, -1, state, geometry)
-        size = len(X)
-        found = Found(
-            np.zeros(size, dtype=np.int32),
-            np.empty(size, dtype=np.float32),
-            np.empty((size, 2), dtype=np.float32),
-            np.empty(size, dtype=np.float32),
-            np.zeros(size, dtype=np.bool_),
-        )
-        for first in range(0, size, 128):
-            rows = np.arange(first, min(first + 128, size))
-            place_rows(found, rows, 0, X, screen, error, geometry)
-        scaled = state.scaled_weights[None] * np.abs(X[:, None] - state.centers[None])
-        truth = np.sort((scaled**p).sum(axis=2) ** (1 / p), axis=1)
+        found, truth = place_all(screen, passes)
         low, high = bounds_of(found, X.shape[1], geometry)
         return screen.chords.counts, low, high, found.bounds[:, 1], truth
 

@@ -12,12 +12,9 @@ from cafelearn.kernels.assign import assign_chunk, make_geometry
 from cafelearn.kernels.brackets import ALL, NEAR, empty_brackets
 from cafelearn.kernels.power import negative_powers, reciprocal
 from cafelearn.kernels.screening import (
-    Found,
     bounds_of,
-    look_from,
     make_screen,
     n_groups,
-    place_rows,
 )
 from cafelearn.kernels.series import add_far, add_series
 from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
@@ -32,7 +29,8 @@ from cafelearn.machine import (
     make_problem,
 )
 from conftest import make_blobs
-from swift import Passes, assert_equal, fits, plain
+from swift import Passes, assert_equal, fits, place_all, plain
+from swift import truth_values as make_truth_values
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +41,7 @@ def blobs():
 
 @pytest.fixture(scope="module")
 def truth_values():
-    rng = np.random.default_rng(0)
-    odds = rng.beta(0.4, 0.6, size=(4, 12))
-    return (rng.random((8_000, 12)) < odds[rng.integers(4, size=8_000)]).astype(float)
+    return make_truth_values(8_000, 12, 4, seed=0)
 
 
 class TestSameAsThePlainLoop:
@@ -222,21 +218,8 @@ class TestBounds:
         geometry, state = problem.geometry, passes.state
         state.scaled_weights[:] = rng.dirichlet(np.ones(9), size=6)
         screen = make_screen(X, 6, 1)
-        error = look_from(screen, -1, state, geometry)
-        size = len(X)
-        found = Found(
-            np.zeros(size, dtype=np.int32),
-            np.empty(size, dtype=np.float32),
-            np.empty((size, 2), dtype=np.float32),
-            np.empty(size, dtype=np.float32),
-            np.zeros(size, dtype=np.bool_),
-        )
-        for first in range(0, size, 128):
-            rows = np.arange(first, min(first + 128, size))
-            place_rows(found, rows, 0, X, screen, error, geometry)
+        found, distances = place_all(screen, passes)
         low, high = bounds_of(found, 9, geometry)
-        scaled = state.scaled_weights[None] * np.abs(X[:, None] - state.centers[None])
-        distances = np.sort((scaled**p).sum(axis=2) ** (1 / p), axis=1)
         assert found.seen.all()
         assert (low <= distances[:, 0]).all()
         assert (high >= distances[:, 0]).all()
