@@ -72,14 +72,19 @@ ELSEWHERE = {
     ),
     "pandas.DataFrame py:class": ("pandas.pydata.org/docs/reference/api/pandas.DataFrame.html"),
     "round py:function": "docs.python.org/3/library/functions.html#round",
+    "sklearn.metrics.silhouette_score py:function": (
+        f"{SKLEARN}sklearn.metrics.silhouette_score.html"
+    ),
     **{
         f"{name} py:class": f"{SKLEARN}{name}.html"
         for name in (
+            "sklearn.cluster.HDBSCAN",
             "sklearn.cluster.KMeans",
             "sklearn.decomposition.NMF",
             "sklearn.decomposition.FastICA",
             "sklearn.decomposition.PCA",
             "sklearn.exceptions.ConvergenceWarning",
+            "sklearn.mixture.GaussianMixture",
             "sklearn.neural_network.MLPRegressor",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing.MinMaxScaler",

@@ -24,8 +24,8 @@ clean = RangeScaler().fit_transform(wine.data)
 X, _ = corrupt(clean, wine.target, noise_level=0.3, noise_scale=1.0, random_state=0)
 
 # %%
-# Three ways to two features. The rescaling of the paper multiplies each row by its
-# cluster's weights; the centroid variant shrinks it towards its cluster's centre.
+# Three ways to two features. By default, CAFE extracts them from each row and its distances to
+# the centres; the centroid variant shrinks the row towards its cluster's centre.
 
 centroid = CAFE(3, n_components=2, rescaling="centroid", random_state=0)
 features = {

@@ -48,7 +48,9 @@ X, _ = corrupt(clean, data.target, noise_level=0.4, noise_scale=1.0, random_stat
 scaled = RangeScaler().fit_transform(X)
 
 plain = WidestFeatures(4).fit(scaled)
-cafe = CAFE(3, n_components=4, extractor=WidestFeatures(), random_state=0).fit(X)
+# Not the default rescaling, which adds distances to the features.
+cafe = CAFE(3, n_components=4, extractor=WidestFeatures(), rescaling="origin", random_state=0)
+cafe.fit(X)
 for name, features, chosen in (
     ("without CAFE", plain.transform(scaled), plain.chosen_),
     ("with CAFE", cafe.transform(X), cafe.extractor_.chosen_),

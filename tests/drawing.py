@@ -5,7 +5,7 @@ from itertools import pairwise
 import matplotlib as mpl
 import pytest
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
 from cafelearn.datasets import load
 
 mpl.use("Agg")
@@ -30,7 +30,25 @@ def model(iris):
 
 @pytest.fixture(scope="module")
 def cafe(iris):
-    return CAFE(3, n_components=3, n_init=3, random_state=0).fit(iris[0])
+    """Candidates that differ in the exponent alone."""
+    settings = PAPER | {"n_init": 3}
+    return CAFE(3, n_components=3, random_state=0, **settings).fit(iris[0])
+
+
+@pytest.fixture(scope="module")
+def many(iris):
+    """Candidates that differ in every setting."""
+    cafe = CAFE(
+        3,
+        n_components=3,
+        p=(1.5, 2.0, 2.5, 3.0, 4.0),
+        scaling=("range", "standard"),
+        dispersion_offset=("mean", "fixed"),
+        weighting=("cluster", "uniform"),
+        n_init=2,
+        random_state=0,
+    )
+    return cafe.fit(iris[0])
 
 
 def names_of(texts):

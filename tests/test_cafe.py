@@ -18,17 +18,17 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, theory
-from cafelearn.consensus import choose
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler, theory
 from cafelearn.extraction import Autoencoder, ReconstructionICA, ReplicatedNMF
 from conftest import make_blobs
 
 
 @parametrize_with_checks(
     [
-        CAFE(n_init=2),
-        CAFE(n_init=2, rescaling="centroid", p=1.5, scaling="standard"),
-        CAFE(n_init=1, extractor="nmf", p=(1.3, 2.0), scaling=None),
+        CAFE(**PAPER | {"n_init": 2}),
+        CAFE(n_init=1, p=(1.5, 2.0)),
+        CAFE(n_init=2, rescaling="centroid", p=1.5, scaling="standard", weighting="cluster"),
+        CAFE(n_init=1, extractor="nmf", p=(1.3, 2.0), scaling=None, selection="agreement"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -51,21 +51,23 @@ def noisy():
 def test_the_steps_of_algorithm_2(noisy):
     X, _, _ = noisy
     exponents = (1.2, 1.6, 2.0, 3.0)
-    cafe = CAFE(3, n_components=4, p=exponents, n_init=6, random_state=0).fit(X)
+    settings = PAPER | {"p": exponents, "n_init": 6}
+    cafe = CAFE(3, n_components=4, random_state=0, **settings).fit(X)
     scaled = (X - X.mean(axis=0)) / np.ptp(X, axis=0)
-    assert list(cafe.models_) == list(exponents)
-    for p, model in cafe.models_.items():
+    assert [model.p for model in cafe.models_] == list(exponents)
+    for p, model in zip(exponents, cafe.models_, strict=True):
         alone = clone(model).fit(scaled)
         np.testing.assert_array_equal(alone.labels_, model.labels_)
         np.testing.assert_allclose(alone.feature_weights_, model.feature_weights_)
         assert len(model.init_objectives_) == 6
         assert model.p == p
-    labels = [model.labels_ for model in cafe.models_.values()]
+    labels = [model.labels_ for model in cafe.models_]
     direct = np.array([[adjusted_rand_score(a, b) for b in labels] for a in labels])
     np.testing.assert_allclose(cafe.agreement_, direct)
     totals = direct.sum(axis=1) - 1
     assert totals[exponents.index(cafe.p_)] == pytest.approx(totals.max())
-    model = cafe.models_[cafe.p_]
+    model = cafe.models_[exponents.index(cafe.p_)]
+    assert model is cafe.model_
     rescaled = scaled * model.feature_weights_[model.labels_]
     np.testing.assert_allclose(cafe.rescale(X), rescaled, atol=1e-14)
     expected = PCA(4, svd_solver="full").fit_transform(rescaled)
@@ -74,8 +76,9 @@ def test_the_steps_of_algorithm_2(noisy):
 
 def test_centroid_rescaling(noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, p=1.5, rescaling="centroid", n_init=3, random_state=0).fit(X)
-    model, scaled = cafe.models_[1.5], RangeScaler().fit_transform(X)
+    settings = PAPER | {"p": 1.5, "rescaling": "centroid", "n_init": 3}
+    cafe = CAFE(3, random_state=0, **settings).fit(X)
+    model, scaled = cafe.model_, RangeScaler().fit_transform(X)
     for i in range(0, len(X), 37):
         z, w = (a[cafe.labels_[i]] for a in (model.cluster_centers_, model.feature_weights_))
         np.testing.assert_allclose(
@@ -83,43 +86,21 @@ def test_centroid_rescaling(noisy):
         )
 
 
-class Fitted:
-    """As much of a model as the choice of p looks at."""
-
-    def __init__(self, p, labels, dispersions):
-        self.p, self.labels_, self.dispersions_ = p, np.asarray(labels), np.asarray(dispersions)
-
-
-def test_ties_in_agreement():
-    even, uneven = [[1.0, 1.0]], [[1.0, 8.0]]
-    # Two exponents always tie; the objective relative to its bounds decides,
-    high, low = Fitted(3.0, [0, 1, 1], uneven), Fitted(1.2, [0, 0, 1], uneven)
-    assert theory.normalized_objective(uneven, 1.2) < theory.normalized_objective(uneven, 3.0)
-    assert choose([high, low]).p == 1.2
-    # in favour of the larger exponent if it is lower there,
-    assert choose([Fitted(3.0, [0, 1, 1], even), Fitted(1.2, [0, 0, 1], uneven)]).p == 3.0
-    # and then the smaller exponent.
-    assert choose([Fitted(3.0, [0, 1, 1], even), Fitted(1.2, [0, 0, 1], even)]).p == 1.2
-    majority = [
-        Fitted(1.1, [0, 1, 0, 1, 0, 1], even),
-        Fitted(2.0, [0, 0, 0, 1, 1, 1], uneven),
-        Fitted(3.0, [1, 1, 1, 0, 0, 0], uneven),
-    ]
-    assert choose(majority).p == 2.0
-    np.testing.assert_allclose(choose(majority).agreement[1, 2], 1)
-
-
-def test_one_exponent_needs_no_consensus(noisy):
+def test_one_candidate_needs_no_choice(noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, p=2.5, n_init=2, random_state=0).fit(X)
-    assert cafe.p_ == 2.5
-    np.testing.assert_array_equal(cafe.agreement_, [[1.0]])
+    for selection in ("likelihood", "agreement"):
+        settings = PAPER | {"p": 2.5, "n_init": 2, "selection": selection}
+        cafe = CAFE(3, random_state=0, **settings).fit(X)
+        assert cafe.p_ == 2.5
+        np.testing.assert_array_equal(cafe.agreement_, [[1.0]])
+        assert cafe.candidates_["chosen"].tolist() == [True]
 
 
 def test_lemma_3_and_corollary_4_on_the_output(noisy):
     X, _, _ = noisy
     for p in (1.2, 1.5, 2.0, 3.0):
-        cafe = CAFE(3, p=p, dispersion_offset=0, n_init=5, random_state=0).fit(X)
+        settings = PAPER | {"p": p, "dispersion_offset": 0, "n_init": 5}
+        cafe = CAFE(3, random_state=0, **settings).fit(X)
         scaled, rescaled = RangeScaler().fit_transform(X), cafe.rescale(X)
         for l in range(3):
             rows = cafe.labels_ == l
@@ -150,10 +131,11 @@ def test_it_does_what_it_is_for():
         return adjusted_rand_score(y, labels)
 
     plain = score(PCA(6).fit_transform(RangeScaler().fit_transform(X)))
-    cafe = CAFE(3, n_init=20, random_state=0)
+    assert adjusted_rand_score(y, CAFE(3, random_state=0).fit_predict(X)) > 0.9
+    cafe = CAFE(3, random_state=0, **PAPER | {"n_init": 20})
     assert score(cafe.fit_transform(X)) > plain + 0.2
     assert adjusted_rand_score(y, cafe.labels_) > 0.9
-    centroid = CAFE(3, rescaling="centroid", n_init=20, random_state=0)
+    centroid = CAFE(3, random_state=0, **PAPER | {"rescaling": "centroid", "n_init": 20})
     assert score(centroid.fit_transform(X)) > plain + 0.2
     # In the cluster of its class a noise pair weighs less than most others.
     for label in range(3):
@@ -222,7 +204,8 @@ def test_a_transformer_of_the_users_own(noisy):
 @pytest.mark.parametrize("scaling", ["range", "standard", None, MinMaxScaler()])
 def test_scaling(scaling, noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, scaling=scaling, p=2.0, n_init=2, random_state=0).fit(X)
+    settings = PAPER | {"scaling": scaling, "p": 2.0, "n_init": 2}
+    cafe = CAFE(3, random_state=0, **settings).fit(X)
     by_hand = {"range": RangeScaler(), "standard": StandardScaler()}.get(
         scaling if isinstance(scaling, str) else None, scaling
     )
@@ -235,9 +218,9 @@ def test_scaling(scaling, noisy):
 
 def test_unseen_rows(noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, n_init=5, random_state=0).fit(X[:300])
+    cafe = CAFE(3, random_state=0, **PAPER | {"n_init": 5}).fit(X[:300])
     new = X[300:]
-    model = cafe.models_[cafe.p_]
+    model = cafe.model_
     scaled = cafe.scaler_.transform(new)
     labels = reference.assign(scaled, model.cluster_centers_, model.feature_weights_, cafe.p_)
     np.testing.assert_array_equal(cafe.predict(new), labels)
@@ -286,10 +269,10 @@ def test_assignment_margin(noisy):
     X, _, _ = noisy
     cafe = CAFE(3, p=2.0, n_init=3, random_state=0).fit(X)
     margin = cafe.assignment_margin(X)
-    distances = np.sort(cafe.models_[2.0].transform(cafe.scaler_.transform(X)), axis=1)
+    distances = np.sort(cafe.model_.transform(cafe.scaler_.transform(X)), axis=1)
     np.testing.assert_allclose(margin, 1 - distances[:, 0] / distances[:, 1])
     assert ((margin >= 0) & (margin <= 1)).all()
-    centers = cafe.scaler_.inverse_transform(cafe.models_[2.0].cluster_centers_)
+    centers = cafe.scaler_.inverse_transform(cafe.model_.cluster_centers_)
     np.testing.assert_allclose(cafe.assignment_margin(centers), 1)
     one = CAFE(1, p=2.0, n_init=1).fit(X)
     np.testing.assert_array_equal(one.assignment_margin(X), 1)
@@ -340,7 +323,7 @@ def test_seeds_and_threads(noisy):
         np.testing.assert_array_equal(one.transform(X), other.transform(X))
         assert one.p_ == other.p_
     different = clone(cafe).set_params(random_state=6).fit(X)
-    a, b = (np.sort(c.models_[1.1].init_objectives_) for c in (one, different))
+    a, b = (np.sort(c.models_[0].init_objectives_) for c in (one, different))
     assert not np.array_equal(a, b)
 
 
@@ -353,7 +336,8 @@ def test_single_precision(noisy):
 
 def test_verbose_counts_all_starts(noisy, capsys):
     X, _, _ = noisy
-    CAFE(3, p=(1.5, 2.0), n_init=3, verbose=1, random_state=0).fit(X)
+    settings = PAPER | {"p": (1.5, 2.0), "n_init": 3}
+    CAFE(3, verbose=1, random_state=0, **settings).fit(X)
     assert "start 6/6 (p=2)" in capsys.readouterr().err
 
 
@@ -380,6 +364,9 @@ class TestBadInput:
             ("extractor", "svd", "autoencoder.*fastica.*umap"),
             ("rescaling", "center", "centroid.*origin"),
             ("scaling", "minmax", "range.*standard"),
+            ("weighting", "feature", "cluster.*uniform"),
+            ("dispersion_offset", "median", "fixed.*mean"),
+            ("selection", "silhouette", "agreement.*likelihood"),
         ],
     )
     def test_unknown_names_list_the_choices(self, name, value, choices):
@@ -397,19 +384,33 @@ class TestBadInput:
             CAFE(2, extractor=StandardScaler(), n_components=2, n_init=1).fit(self.X)
 
     @pytest.mark.parametrize(
-        ("p", "message"),
+        ("name", "values", "message"),
         [
-            ((), "at least one exponent"),
-            ((1.5, 1.5), "distinct exponents"),
-            ((1.5, 0.9), "exponents p above 1, got 0.9"),
-            ((1.5, np.nan), "above 1, got nan"),
-            (1.0, "'p' parameter of CAFE"),
-            ("two", "'p' parameter of CAFE"),
+            ("p", (), "CAFE needs at least one value of p, got none"),
+            ("p", (1.5, 1.5), "CAFE needs distinct values of p, got"),
+            ("p", (1.5, 0.9), "finite numbers above 1; got .*0.9.* in"),
+            ("p", (1.5, np.nan), "above 1; got .*nan.* in"),
+            ("p", (1.5, np.inf), "above 1; got .*inf.* in"),
+            ("p", (1.5, True), "above 1; got"),
+            ("p", 1.0, "'p' parameter of CAFE"),
+            ("p", "two", "'p' parameter of CAFE"),
+            ("scaling", (), "at least one value of scaling"),
+            ("scaling", ["range", "range"], "distinct values of scaling"),
+            ("scaling", (None, None), "distinct values of scaling"),
+            ("scaling", (None, "minmax"), "'range', 'standard', None or transformers; got 'm"),
+            ("dispersion_offset", [], "at least one value of dispersion_offset"),
+            ("dispersion_offset", (0.5, 0.5), "distinct values of dispersion_offset"),
+            ("dispersion_offset", ("mean", "mean"), "distinct values of dispersion_offset"),
+            ("dispersion_offset", ("mean", -1), "or numbers >= 0; got -1 in"),
+            ("dispersion_offset", ("mean", "median"), "'mean', 'fixed' .* got 'median'"),
+            ("weighting", (), "at least one value of weighting"),
+            ("weighting", ("cluster", "cluster"), "distinct values of weighting"),
+            ("weighting", ("cluster", "feature"), "'cluster', 'uniform'; got 'feature'"),
         ],
     )
-    def test_p(self, p, message):
+    def test_values_to_try(self, name, values, message):
         with pytest.raises(ValueError, match=message):
-            CAFE(2, p=p, n_init=1).fit(self.X)
+            CAFE(2, n_init=1, **{name: values}).fit(self.X)
 
     def test_too_few_distinct_rows(self):
         X = np.repeat([[0.0, 1.0], [2.0, 5.0]], 10, axis=0)
@@ -434,12 +435,14 @@ class TestBadInput:
                 getattr(CAFE(2), call)(self.X)
         with pytest.raises(NotFittedError):
             CAFE(2).weights_frame()
+        with pytest.raises(NotFittedError):
+            CAFE(2).candidates_  # noqa: B018
 
 
 def test_mwk_means_labels_are_those_of_the_estimator(noisy):
     X, _, _ = noisy
     scaled = RangeScaler().fit_transform(X)
-    cafe = CAFE(3, p=1.5, n_init=3, random_state=0).fit(X)
-    seed = cafe.models_[1.5].random_state
+    cafe = CAFE(3, random_state=0, **PAPER | {"p": 1.5, "n_init": 3}).fit(X)
+    seed = cafe.model_.random_state
     model = MinkowskiWeightedKMeans(3, p=1.5, n_init=3, random_state=seed).fit(scaled)
     np.testing.assert_array_equal(model.labels_, cafe.labels_)

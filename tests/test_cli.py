@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn import CAFE
+from cafelearn import CAFE, PAPER
 from cafelearn.cli.reading import read_table
 from cafelearn.datasets import load
+from cafelearn.diagnosis import Finding
 from cafelearn.encoding import TableEncoder
 from cafelearn.persistence import load_model
+from cafelearn.tabular import TabularCAFE
 
 IRIS = load("iris").frame
 QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
@@ -44,6 +46,7 @@ class TestFit:
         code, said, remarks = cafe("fit", iris, "-k", 3, "-r", 2, *QUICK, *options)
         assert code == 0
         assert "150 rows, 9 columns" in said
+        assert "Read" in remarks
         assert "ARI" in said
         assert "Left out, because they do not vary: 'same'" in remarks
         features = pd.read_parquet(out)
@@ -52,7 +55,7 @@ class TestFit:
         fitted = load_model(model)
         table = read_table(iris)
         encoded = TableEncoder(drop=["species", "name"]).fit(table).transform(table)
-        by_hand = CAFE(3, n_components=2, p=(2.0,), n_init=2, random_state=0).fit(encoded)
+        by_hand = CAFE(3, n_components=2, p=2, n_init=2, random_state=0).fit(encoded)
         np.testing.assert_array_equal(features["cluster"], by_hand.labels_)
         np.testing.assert_array_equal(features[["cafe0", "cafe1"]], by_hand.transform(encoded))
         np.testing.assert_array_equal(features["margin"], by_hand.assignment_margin(encoded))
@@ -103,6 +106,99 @@ class TestFit:
             }
             == chosen
         )
+
+    def test_settings_to_try(self, iris, cafe):
+        fit = ("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--n-init", 1)
+        code, out, _ = cafe(
+            *(*fit, "--json", "--p", "1.5, 2", "--p", 3, "--scaling", "none", "--scaling"),
+            *("standard", "--offset", "mean,0.5", "--weighting", "cluster,uniform"),
+        )
+        facts = json.loads(out)
+        assert code == 0
+        assert facts["exponents"] == [1.5, 2.0, 3.0]
+        assert facts["selection"] == "likelihood"
+        tried = [
+            (row["scaling"], row["weighting"], row["dispersion_offset"], row["p"])
+            for row in facts["candidates"]
+        ]
+        assert tried == [
+            (scaling, weighting, offset, p)
+            for scaling in ("none", "standard")
+            for weighting, offset in [("cluster", "mean"), ("cluster", 0.5), ("uniform", None)]
+            for p in (1.5, 2.0, 3.0)
+        ]
+        assert len(facts["agreement"]) == 18
+        (chosen,) = (row for row in facts["candidates"] if row["chosen"])
+        best = max(row["score"] for row in facts["candidates"])
+        assert chosen["score"] == pytest.approx(best, rel=1e-9)
+        for name in ("candidate", "scaling", "weighting", "dispersion_offset", "p", "score"):
+            assert facts["chosen"][name] == chosen[name]
+        assert facts["p"] == chosen["p"]
+
+    def test_the_choice_in_words(self, iris, cafe):
+        fit = ("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--n-init", 1)
+        only = ("--scaling", "range", "--weighting", "cluster", "--offset", "mean")
+        _, said, _ = cafe(*fit, *only, "--p", 2)
+        words = "range scaling, one weight per cluster and feature (offset mean), p = 2"
+        assert f"Settings: {words}; score " in said
+        _, said, _ = cafe(*fit, *only, "--p", "1.5,2")
+        facts = json.loads(cafe(*fit, *only, "--p", "1.5,2", "--json")[1])
+        assert f"Chose 1 of 2 candidates by likelihood: {facts['chosen']['words']}" in said
+        (other,) = (row for row in facts["candidates"] if not row["chosen"])
+        assert f"Score {facts['chosen']['score']:,.1f}; the next best have " in said
+        assert f"{other['score']:,.1f} and agree with it by {other['agreement']:.3f}" in said
+
+    def test_paper(self, iris, cafe, tmp_path):
+        path = tmp_path / "m.skops"
+        fit = ("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--paper")
+        # What says the same is no conflict.
+        same = ("--p", "1.1,1.5,2,3", "--selection", "agreement", "--n-init", 50)
+        code, said, _ = cafe(*fit, *same, "--model", path)
+        assert code == 0
+        assert "Chose 1 of 4 candidates by agreement: range scaling" in said
+        model = load_model(path)
+        chosen = model.cafe_.get_params(deep=False)
+        assert chosen | PAPER == chosen
+        table = read_table(iris)
+        by_hand = CAFE(3, random_state=0, **PAPER).fit(model.encode(table))
+        np.testing.assert_array_equal(model.labels_, by_hand.labels_)
+        mean = (by_hand.agreement_[by_hand.models_.index(by_hand.model_)].sum() - 1) / 3
+        assert f"Mean agreement with the others {mean:.3f} (ARI)" in said
+
+    def test_findings_come_first(self, cafe, tmp_path, monkeypatch):
+        found = [
+            Finding("disagreement", "note", "The exponents disagree."),
+            Finding("collapsed", "severe", "97% of the rows are in one of 3 clusters."),
+        ]
+        monkeypatch.setattr(TabularCAFE, "diagnosis_", found, raising=False)
+        path = tmp_path / "flowers.csv"
+        IRIS.to_csv(path, index=False)
+        code, said, _ = cafe("fit", path, "-k", 3, *QUICK)
+        lines = said.splitlines()
+        assert code == 0
+        assert lines[0] == "Warning: 97% of the rows are in one of 3 clusters. [collapsed]"
+        assert lines[-1] == "Note: The exponents disagree. [disagreement]"
+        facts = json.loads(cafe("fit", path, "-k", 3, *QUICK, "--json")[1])
+        assert facts["diagnosis"] == [
+            {"code": code, "severity": severity, "message": message}
+            for code, severity, message in found
+        ]
+
+    def test_a_finding_is_not_said_twice(self, cafe, tmp_path):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+        frame.iloc[0] += 1e4
+        path = tmp_path / "outlier.csv"
+        frame.to_csv(path, index=False)
+        options = ("--p", 2, "--scaling", "none", "--weighting", "uniform", "--n-init", 2)
+        code, said, remarks = cafe("fit", path, "-k", 2, *options)
+        assert code == 0
+        assert said.startswith("Warning: ")
+        assert said.count("[collapsed]") == 1
+        assert remarks == f"Read {path}: 200 rows, 3 columns\n"
+        facts = json.loads(cafe("fit", path, "-k", 2, *options, "--json")[1])
+        assert facts["remarks"] == []
+        assert "collapsed" in {finding["code"] for finding in facts["diagnosis"]}
 
     def test_missing_values(self, cafe, tmp_path):
         frame = IRIS.drop(columns="target").assign(kind=["a", "b", "b"] * 50)
@@ -170,7 +266,16 @@ class TestErrors:
             (("fit", iris, "-k", 3, "--drop", "nam"), "did you mean 'name'?"),
             (("fit", iris, "-k", 3, "--label", "specie"), "did you mean 'species'?"),
             (("fit", iris, "-k", 3, "--drop", "name", "--offset", "much"), "--offset needs"),
-            (("fit", iris, "-k", 3, "--drop", "name", "--p", 0.5), "above 1, got 0.5"),
+            (("fit", iris, "-k", 3, "--drop", "name", "--p", 0.5), "numbers above 1; got"),
+            (("fit", iris, "-k", 3, "--p", "2,two"), "--p needs numbers, got 'two'"),
+            (("fit", iris, "-k", 3, "--p", "2,"), "--p needs numbers, got ''"),
+            (("fit", iris, "-k", 3, "--scaling", "none,x"), "range, standard, none, got 'x'"),
+            (("fit", iris, "-k", 3, "--weighting", "x"), "cluster, uniform, got 'x'"),
+            (("fit", iris, "-k", 3, "--selection", "x"), "'likelihood', 'agreement'"),
+            (("fit", iris, "-k", 3, "--paper", "--p", 2), "--p 1.1,1.5,2,3, but --p 2 is"),
+            (("fit", iris, "-k", 3, "--paper", "--scaling", "none"), "but --scaling none is"),
+            (("fit", iris, "-k", 3, "--paper", "--n-init", 9), "--n-init 50, but --n-init 9"),
+            (("fit", iris, "-k", 3, "--drop", "name", "--rescaling", "x"), "'rescaling' par"),
             (("fit", iris, "-k", 3, "--drop", "name", "-r", 99, *QUICK), "n_components <="),
             (("fit", iris, "-k", 3, "--delimiter", "ab"), "one character"),
             (("brew", iris), "No such command 'brew'"),
@@ -190,7 +295,9 @@ class TestErrors:
         monkeypatch.setattr(CAFE, "fit", fail)
         code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
         assert code == 1
-        assert err == "cafe fit: RuntimeError: broken in two (--debug shows where)\n"
+        read, *error = err.splitlines()
+        assert read == f"Read {iris}: 150 rows, 9 columns"
+        assert error == ["cafe fit: RuntimeError: broken in two (--debug shows where)"]
         code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name", "--debug")
         assert code == 1
         assert "Traceback" in err
@@ -200,8 +307,8 @@ class TestErrors:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(CAFE, "fit", interrupt)
-        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
-        assert (code, err) == (130, "cafe fit: interrupted\n")
+        code, out, err = cafe("fit", iris, "-k", 3, "--drop", "name", "--json")
+        assert (code, out, err) == (130, "", "cafe fit: interrupted\n")
 
     def test_interrupted_where_exceptions_are_ignored(self, iris, cafe, monkeypatch):
         @ctypes.CFUNCTYPE(None)
@@ -216,8 +323,8 @@ class TestErrors:
 
         monkeypatch.setattr(CAFE, "fit", fit)
         hook = sys.unraisablehook
-        code, _, err = cafe("fit", iris, "-k", 3, "--drop", "name")
-        assert (code, err) == (130, "cafe fit: interrupted\n")
+        code, out, err = cafe("fit", iris, "-k", 3, "--drop", "name", "--json")
+        assert (code, out, err) == (130, "", "cafe fit: interrupted\n")
         assert sys.unraisablehook is hook
 
     def test_names_cannot_touch_the_terminal(self, cafe, tmp_path):
@@ -270,7 +377,7 @@ class TestProcess:
             stderr=subprocess.PIPE,
             text=True,
         )
-        process.stdout.readline()  # "Read ...": the fit begins
+        process.stderr.readline()  # "Read ...": the fit begins
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)

@@ -69,13 +69,14 @@ class TestFit:
         outputs = ("--out", tmp_path / "features", "--model", tmp_path / "model.skops")
         code, said, remarks = cafe("fit", parts, "-k", 3, "-r", 2, *QUICK, *columns, *outputs)
         assert code == 0, remarks
-        assert "150 rows, 9 columns, to be read in 5 parts" in said
-        assert remarks == "remark: Left out, because they do not vary: 'same'.\n"
+        found, *remarks = remarks.splitlines()
+        assert found.endswith("150 rows, 9 columns, to be read in 5 parts")
+        assert remarks == ["remark: Left out, because they do not vary: 'same'."]
         outputs = ("--out", tmp_path / "single.parquet", "--model", tmp_path / "single.skops")
         code, here, _ = cafe("fit", single, "-k", 3, "-r", 2, *QUICK, *columns, *outputs)
         assert code == 0
-        # From the exponent to the doubtful rows the words are the same.
-        assert said.splitlines()[2:-2] == here.splitlines()[2:-2]
+        # From the chosen candidate to the doubtful rows the words are the same.
+        assert said.splitlines()[1:-2] == here.splitlines()[1:-2]
         files = sorted(file.name for file in (tmp_path / "features").iterdir())
         assert files == [f"part-0000{i}.parquet" for i in range(5)]
         there, here = (
@@ -110,6 +111,28 @@ class TestFit:
         lowest = lowest[lowest["margin"] < 0.1]
         assert [row["row"] for row in facts["doubtful"]["lowest"]] == lowest["row"].tolist()
 
+    def test_the_same_candidates_as_of_one_file(self, table, parts, cafe, tmp_path):
+        path = tmp_path / "iris.parquet"
+        table.to_parquet(path, index=False)
+        options = ("-k", 3, "--n-init", 2, "--drop", "name", "--label", "species", "--json")
+        tried = ("--p", "1.5,2", "--weighting", "cluster,uniform", "--scaling", "none,range")
+        here, there = (
+            json.loads(cafe("fit", data, *options, *tried)[1]) for data in (path, parts)
+        )
+        assert len(here["candidates"]) == len(there["candidates"])
+        for one, other in zip(here["candidates"], there["candidates"], strict=True):
+            assert one == pytest.approx(other)
+        assert here["chosen"] == pytest.approx(there["chosen"])
+        codes = [[finding["code"] for finding in facts["diagnosis"]] for facts in (here, there)]
+        assert codes[0] == codes[1]
+
+    def test_paper(self, parts, cafe):
+        fit = ("fit", parts, "-k", 3, "--drop", "name", "--label", "species", "--paper")
+        code, said, _ = cafe(*fit)
+        assert code == 0
+        assert "Chose 1 of 4 candidates by agreement: range scaling" in said
+        assert cafe(*fit, "--p", 2)[0] == 2
+
     def test_quiet(self, parts, cafe):
         code, out, err = cafe("fit", parts, "-k", 2, *QUICK, "--drop", "name", "--quiet")
         assert (code, out, err) == (0, "", "")
@@ -125,9 +148,9 @@ class TestFit:
 
     def test_small_row_groups_are_read_together(self, parts, cafe, monkeypatch):
         monkeypatch.setattr(large_reading, "PARTITION", 2**20)
-        code, out, _ = cafe("fit", parts, "-k", 2, *QUICK, "--drop", "name")
+        code, _, err = cafe("fit", parts, "-k", 2, *QUICK, "--drop", "name")
         assert code == 0
-        assert "150 rows, 9 columns, to be read in 1 part\n" in out
+        assert "150 rows, 9 columns, to be read in 1 part\n" in err
 
     def test_large_row_groups_are_pointed_out(self, parts, cafe, monkeypatch):
         monkeypatch.setattr(large_reading, "LARGE", 100)
@@ -544,9 +567,12 @@ class TestRefusals:
         def run(path, *more):
             code, out, err = cafe("fit", path, "-k", 2, *QUICK, *more)
             assert code == 2, (out, err)
-            assert err.startswith("cafe fit: ")
-            assert err.count("\n") == 1
-            return err
+            *before, last = err.splitlines()
+            assert all(line.startswith(f"Found {path}: ") for line in before)
+            assert len(before) <= 1
+            assert last.startswith("cafe fit: ")
+            assert out == ""
+            return last
 
         return run
 

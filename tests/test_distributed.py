@@ -14,11 +14,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, machine
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler, machine
 from cafelearn.encoding import TableEncoder
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.persistence import load_model, save_model
@@ -35,7 +34,6 @@ import dask  # noqa: E402
 from cafelearn.distributed import blocks as blocks_module  # noqa: E402
 from cafelearn.distributed import (  # noqa: E402
     cache,
-    consensus,
     descending,
     fitting,
     from_npy,
@@ -362,7 +360,8 @@ class TestCluster:
             return parts
 
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
-        model = CAFE(3, p=(1.5, 2.0), n_init=2, max_iter=5, random_state=0)
+        # The test for structure fetches a sample of fixed size.
+        model = CAFE(3, p=(1.5, 2.0), n_init=2, max_iter=5, n_permutations=0, random_state=0)
         largest = {}
         for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)
@@ -402,23 +401,16 @@ class TestCAFE:
     def test_same_as_in_memory(self, small, scaling, rescaling):
         # Far from the origin scikit-learn's own PCA loses digits.
         X = small if scaling is None else small + 1e3
-        cafe = CAFE(
-            3,
-            n_components=3,
-            p=(1.3, 2.0, 3.0),
-            scaling=scaling,
-            rescaling=rescaling,
-            n_init=3,
-            random_state=0,
-        )
+        settings = {"scaling": scaling, "rescaling": rescaling, "p": (1.3, 2.0, 3.0)}
+        cafe = CAFE(3, n_components=3, random_state=0, **PAPER | settings | {"n_init": 3})
         lazy = da.from_array(X, chunks=(160, 6))
         one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
         assert one.p_ == other.p_
         np.testing.assert_allclose(one.agreement_, other.agreement_, rtol=1e-12)
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
-        for p, model in one.models_.items():
-            np.testing.assert_array_equal(model.labels_, other.models_[p].labels_.compute())
-            np.testing.assert_allclose(model.inertia_, other.models_[p].inertia_, rtol=1e-9)
+        for model, there in zip(one.models_, other.models_, strict=True):
+            np.testing.assert_array_equal(model.labels_, there.labels_.compute())
+            np.testing.assert_allclose(model.inertia_, there.inertia_, rtol=1e-9)
         np.testing.assert_allclose(one.feature_weights_, other.feature_weights_, atol=1e-9)
         for name in ("transform", "rescale", "assignment_margin", "predict"):
             lazily = getattr(other, name)(lazy)
@@ -433,6 +425,27 @@ class TestCAFE:
         np.testing.assert_array_equal(
             other.get_feature_names_out(), one.get_feature_names_out()
         )
+
+    @pytest.mark.parametrize("selection", ["likelihood", "agreement"])
+    def test_same_candidates_as_in_memory(self, small, selection):
+        cafe = CAFE(
+            3,
+            selection=selection,
+            p=(1.5, 2.0),
+            scaling=("range", None, MinMaxScaler()),
+            dispersion_offset=("mean", "fixed", 0.5),
+            weighting=("cluster", "uniform"),
+            n_init=2,
+            random_state=0,
+        )
+        one = clone(cafe).fit(small)
+        other = clone(cafe).fit(da.from_array(small, chunks=(170, 6)))
+        assert len(one.candidates_) == 3 * 2 * (3 + 1)
+        pd.testing.assert_frame_equal(one.candidates_, other.candidates_, rtol=1e-8)
+        np.testing.assert_allclose(one.agreement_, other.agreement_, rtol=1e-12)
+        assert one.models_.index(one.model_) == other.models_.index(other.model_)
+        assert type(one.scaler_) is type(other.scaler_)
+        np.testing.assert_array_equal(one.labels_, other.labels_.compute())
 
     def test_attributes_of_the_pca(self, small):
         cafe = CAFE(3, extractor=PCA(4, whiten=True), p=2.0, n_init=2, random_state=0)
@@ -598,7 +611,9 @@ class TestLazyMethods:
         np.testing.assert_array_equal(same.transform(small), cafe.transform(small))
         assert isinstance(cafe.labels_, da.Array)
         assert not hasattr(same, "labels_")
-        assert not any(hasattr(model, "labels_") for model in same.models_.values())
+        assert not any(hasattr(model, "labels_") for model in same.models_)
+        assert same.model_ in same.models_
+        pd.testing.assert_frame_equal(same.candidates_, cafe.candidates_)
 
     def test_report_of_some_rows(self, small, tmp_path):
         pytest.importorskip("jinja2")
@@ -935,18 +950,6 @@ class TestParts:
             assert sum(size for _, size in found) == last - first
             assert all(begin % size == 0 for begin, size in found)
             assert len(found) <= 2 * max(1, (last - first).bit_length())
-
-    def test_adjusted_rand_index(self):
-        rng = np.random.default_rng(0)
-        for k in (1, 2, 5):
-            a, b = rng.integers(k, size=(2, 300))
-            table = np.bincount(a * k + b, minlength=k * k).reshape(k, k)
-            assert consensus.adjusted_rand_index(table) == adjusted_rand_score(a, b)
-
-    def test_adjusted_rand_index_of_billions_of_rows(self):
-        table = np.array([[3 * 10**9, 10**9], [0, 2 * 10**9]])
-        small = consensus.adjusted_rand_index(table // 10**6)
-        assert consensus.adjusted_rand_index(table) == pytest.approx(small, abs=1e-3)
 
     def test_bound_of_a_draw_rises_until_enough_come(self, small, coded, monkeypatch):
         # One row in a thousand carries next to all of the weight.

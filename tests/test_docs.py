@@ -46,6 +46,7 @@ DOCUMENTED = (
     "cafelearn",
     "cafelearn.cli",
     "cafelearn.datasets",
+    "cafelearn.diagnosis",
     "cafelearn.distributed",
     "cafelearn.encoding",
     "cafelearn.experiments",
@@ -60,6 +61,7 @@ DOCUMENTED = (
     "cafelearn.persistence",
     "cafelearn.plotting",
     "cafelearn.report",
+    "cafelearn.selection",
     "cafelearn.tabular",
     "cafelearn.theory",
 )

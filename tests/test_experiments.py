@@ -15,7 +15,8 @@ import psutil
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn import CAFE, datasets
+from cafelearn import CAFE, PAPER, datasets
+from cafelearn._candidates import make_candidates, make_models
 from cafelearn.experiments import (
     METHODS,
     QUICK,
@@ -125,9 +126,14 @@ def test_the_shared_sweep_is_cafes():
     sample = Sample("iris", 0.4, 2.0, 0)
     X, y, _ = noisy_data(sample)
     found = find_sweep(sample, TINY)
-    cafe = CAFE(3, n_init=2, random_state=0).fit(X)
-    # Other seeds, the same method: the weights and labels are those of one of its models.
-    assert found.p in cafe.models_
+    seed = sample.seed("sweep")
+    cafe = CAFE(3, **PAPER | {"n_init": 2, "scaling": None, "n_permutations": 0})
+    # The same seeds for the models: what CAFE finds with the paper's settings.
+    models = make_models(make_candidates(cafe), seed, n_clusters=3, n_init=2)
+    matching = [model for model in models if model.p == found.p]
+    assert len(matching) == 1
+    np.testing.assert_array_equal(matching[0].fit(X).labels_, found.labels)
+    np.testing.assert_array_equal(matching[0].feature_weights_, found.feature_weights)
     record = run_method(sample, "mwk-means", TINY)
     assert record.ari == adjusted_rand_score(y, found.labels)
     assert record.p == found.p
@@ -193,7 +199,7 @@ def test_a_sweep_that_fails_fails_all_that_need_it(tmp_path, monkeypatch):
     def broken(*args, **options):
         raise RuntimeError("no sweep today")
 
-    monkeypatch.setattr(running, "sweep", broken)
+    monkeypatch.setattr(running, "fit_models", broken)
     run_grid(small_plan(versions=1), tmp_path)
     status = read_results(tmp_path).groupby("method").status.unique()
     assert {m for m in CHEAP if list(status[m]) == ["failed"]} == {

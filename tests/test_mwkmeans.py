@@ -486,3 +486,14 @@ class TestBadInput:
         for call in ("predict", "transform", "score"):
             with pytest.raises(NotFittedError):
                 getattr(MinkowskiWeightedKMeans(2), call)(self.X)
+
+
+def test_rounding_does_not_choose_among_candidates_of_kmeans_plusplus():
+    """Two candidates leave the same sum of distances; the order of rows rounded it."""
+    rng = np.random.default_rng(167694092)
+    X = rng.normal(size=(6, 1))
+    options = dict(init="k-means++", dispersion_offset="fixed", n_init=2, random_state=3)
+    one, two = (
+        MinkowskiWeightedKMeans(3, **options).fit(rows) for rows in (X, X[rng.permutation(6)])
+    )
+    np.testing.assert_allclose(one.init_objectives_, two.init_objectives_, rtol=1e-9)

@@ -13,7 +13,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._files import atomic_path, check_output
 from cafelearn.datasets import load
 from cafelearn.persistence import HEADER, ModelFileError, _pack, load_model, save_model
@@ -40,6 +40,8 @@ def saved(model, tmp_path):
         {"extractor": TruncatedSVD(2), "n_components": None},
         {"scaling": MinMaxScaler()},
         {"scaling": None, "rescaling": "centroid"},
+        {"scaling": ("range", None, MinMaxScaler()), "dispersion_offset": ("mean", 0.5)},
+        PAPER | {"n_init": 2},
         pytest.param({"random_state": np.random.RandomState(0)}, id="RandomState"),
         {"p": np.array([1.5, 2.0])},
         {"p": [np.float64(1.5)], "dispersion_offset": np.float64(0.5)},
@@ -52,10 +54,12 @@ def test_cafe_survives(options, tmp_path):
     again = load_model(save_model(cafe, tmp_path / "cafe.skops"))
     np.testing.assert_array_equal(again.transform(X), cafe.transform(X))
     np.testing.assert_array_equal(again.labels_, cafe.labels_)
-    # Keys that were numbers are numbers, not their text.
-    assert list(again.models_) == list(cafe.models_)
-    assert all(type(p) is float for p in again.models_)
-    assert again.models_[again.p_].inertia_ == cafe.models_[cafe.p_].inertia_
+    assert [model.inertia_ for model in again.models_] == [m.inertia_ for m in cafe.models_]
+    # The chosen model is one of the models, not a copy of it.
+    assert again.models_.index(again.model_) == cafe.models_.index(cafe.model_)
+    assert again.model_ is again.models_[cafe.models_.index(cafe.model_)]
+    pd.testing.assert_frame_equal(again.candidates_, cafe.candidates_)
+    assert type(again.p_) is float
     assert list(again.feature_names_in_) == list(X.columns)
     pd.testing.assert_frame_equal(again.weights_frame(), cafe.weights_frame())
 
@@ -90,7 +94,7 @@ class TestWhatCannotBeSaved:
 
     def test_an_extractor_with_state_that_no_file_holds(self, tmp_path):
         # UMAP has generators inside.
-        cafe = CAFE(3, p=2.0, n_init=1, random_state=0).fit(X)
+        cafe = CAFE(3, p=2.0, scaling="range", n_init=1, random_state=0).fit(X)
         cafe.extractor_.left = (row for row in ())
         with pytest.raises(ModelFileError, match="cannot save this CAFE with PCA and Range"):
             save_model(cafe, tmp_path / "m.skops")

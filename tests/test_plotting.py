@@ -61,8 +61,8 @@ def every_display(cafe, X, y):
     """A display of each kind, not drawn, and the number of its panels."""
     return [
         (WeightsDisplay(cafe.feature_weights_), 1),
-        (AgreementDisplay(cafe.agreement_, list(cafe.models_), cafe.p_), 1),
-        (ObjectiveDisplay({p: m.objective_path_ for p, m in cafe.models_.items()}), 4),
+        (AgreementDisplay(cafe.agreement_, list("abcd"), "b"), 1),
+        (ObjectiveDisplay({m.p: m.objective_path_ for m in cafe.models_}), 4),
         (EmbeddingDisplay(cafe.transform(X), cafe.labels_), 1),
         (EmbeddingDisplay(cafe.transform(X), cafe.labels_, y), 2),
         (NoisePairsDisplay(cafe.feature_weights_, np.eye(3, 4, dtype=bool)), 2),

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from cafelearn import CAFE, MinkowskiWeightedKMeans, theory
 from cafelearn.plotting import CriticalDifferenceDisplay, EmbeddingDisplay, ObjectiveDisplay
 from cafelearn.plotting._axes import group_style
-from drawing import cafe, close_figures, iris, names_of, overlapping
+from drawing import cafe, close_figures, iris, many, names_of, overlapping
 
 
 def one_cluster_mean(X, p):
@@ -67,17 +67,49 @@ class TestObjective:
         display = ObjectiveDisplay.from_estimator(cafe)
         assert len(display.axes_) == 4
         assert display.ax_ is display.axes_[0]
-        for panel, line, (p, model) in zip(
-            display.axes_, display.lines_, cafe.models_.items(), strict=True
-        ):
+        for panel, line, model in zip(display.axes_, display.lines_, cafe.models_, strict=True):
             assert line.axes is panel
             np.testing.assert_array_equal(line.get_ydata(), model.objective_path_)
-            chosen = " (chosen)" if p == cafe.p_ else ""
-            assert panel.get_title() == f"p = {p:g}{chosen}"
+            chosen = " (chosen)" if model.p == cafe.p_ else ""
+            assert panel.get_title() == f"p = {model.p:g}{chosen}"
         assert names_of(display.ax_.get_legend().get_texts()) == ["bounds at the end"]
         without = ObjectiveDisplay.from_estimator(cafe, bounds=False)
         assert without.bounds_ == [None] * 4
         assert without.ax_.get_legend() is None
+
+    def test_of_many_candidates_those_that_differ_from_the_chosen_one_in_p(self, many):
+        display = ObjectiveDisplay.from_estimator(many)
+        settings = ("weighting", "dispersion_offset")
+        rows = many.candidates_
+        scaling = rows.loc[rows["chosen"], "scaling"].item()
+        family = [
+            model
+            for model, other in zip(many.models_, rows["scaling"], strict=True)
+            if other == scaling
+            and all(getattr(model, s) == getattr(many.model_, s) for s in settings)
+        ]
+        assert many.model_ in family
+        assert list(display.paths) == list(many.p)
+        for model in family:
+            np.testing.assert_array_equal(display.paths[model.p], model.objective_path_)
+        assert display.chosen == many.p_
+
+    @pytest.mark.parametrize("scaling", ["standard", None])
+    def test_uniform_weights_have_no_bounds(self, scaling, iris):
+        options = {"n_init": 2, "random_state": 0}
+        cafe = CAFE(3, p=(1.5, 2), scaling=scaling, weighting="uniform", **options).fit(iris[0])
+        display = ObjectiveDisplay.from_estimator(cafe)
+        assert list(display.paths) == [1.5, 2.0]
+        assert display.bounds == {}
+        assert display.bounds_ == [None, None]
+        assert "D + c" not in display.ax_.get_ylabel()
+        model = MinkowskiWeightedKMeans(
+            3, weighting="uniform", dispersion_offset=5.0, **options
+        )
+        display = ObjectiveDisplay.from_estimator(model.fit(iris[0]))
+        assert display.bounds == {}
+        # An offset has no effect on equal weights.
+        assert "D + c" not in display.ax_.get_ylabel()
 
     def test_three_panels_leave_no_empty_axes(self, iris):
         cafe = CAFE(3, p=(1.5, 2, 3), n_init=1, random_state=0).fit(iris[0])

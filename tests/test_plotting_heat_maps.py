@@ -8,10 +8,11 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.metrics import roc_auc_score
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn._labels import candidate_names
 from cafelearn.datasets import corrupt
 from cafelearn.plotting import AgreementDisplay, NoisePairsDisplay, WeightsDisplay
-from drawing import cafe, close_figures, iris, model, names_of, overlapping
+from drawing import cafe, close_figures, iris, many, model, names_of, overlapping
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ class TestWeights:
         np.testing.assert_array_equal(display.im_.get_array(), cafe.feature_weights_)
         assert names_of(display.ax_.get_xticklabels()) == list("abcd")
         # The models of CAFE are fitted on scaled arrays, which have no names.
-        display = WeightsDisplay.from_estimator(cafe.models_[1.1])
+        display = WeightsDisplay.from_estimator(cafe.models_[0])
         assert names_of(display.ax_.get_xticklabels()) == ["x0", "x1", "x2", "x3"]
         with pytest.raises(ValueError, match="needs 4 feature_names, one per feature, got 2"):
             WeightsDisplay.from_estimator(cafe, feature_names=["a", "b"])
@@ -143,27 +144,48 @@ class TestAgreement:
     def test_matrix_sums_and_mark(self, cafe):
         display = AgreementDisplay.from_estimator(cafe)
         np.testing.assert_array_equal(display.im_.get_array(), cafe.agreement_)
-        row = list(cafe.models_).index(cafe.p_)
+        row = cafe.models_.index(cafe.model_)
         assert display.frame_.get_xy() == (-0.5, row - 0.5)
         assert (display.frame_.get_width(), display.frame_.get_height()) == (4, 1)
         assert display.ax_.get_title() == f"chosen: p = {cafe.p_:g}"
-        assert names_of(display.ax_.get_xticklabels()) == ["1.1", "1.5", "2", "3"]
-        for i, label in enumerate(names_of(display.ax_.get_yticklabels())):
-            others = cafe.agreement_[i].sum() - 1
-            assert label.endswith(f"(sum {others:.2f})")
+        names = ["p = 1.1", "p = 1.5", "p = 2", "p = 3"]
+        assert names_of(display.ax_.get_xticklabels()) == names
+        rows = names_of(display.ax_.get_yticklabels())
+        for label, name, matrix_row in zip(rows, names, cafe.agreement_, strict=True):
+            assert label == f"{name} (sum {matrix_row.sum() - 1:.2f})"
         assert display.text_[0, 1].get_text() == f"{cafe.agreement_[0, 1]:.2f}"
 
+    def test_many_candidates_are_readable(self, many):
+        display = AgreementDisplay.from_estimator(many)
+        n = len(many.models_)
+        assert n > 16
+        assert display.text_ is None
+        columns, rows = display.ax_.get_xticklabels(), display.ax_.get_yticklabels()
+        assert names_of(columns) == names_of(rows) == candidate_names(many.candidates_)
+        assert overlapping(columns) == 0
+        assert overlapping(rows) == 0
+        row = many.models_.index(many.model_)
+        assert display.frame_.get_xy() == (-0.5, row - 0.5)
+        assert display.ax_.get_title() == f"chosen: {names_of(rows)[row]}"
+
+    def test_names_are_not_cut(self, iris):
+        cafe = CAFE(3, p=(1.5, 2.0), dispersion_offset=("mean", 0.25), n_init=1, random_state=0)
+        display = AgreementDisplay.from_estimator(cafe.fit(iris[0]))
+        rows = names_of(display.ax_.get_yticklabels())
+        assert rows[-4].startswith("standard, offset 0.25, p = 1.5 (sum ")
+        assert overlapping(display.ax_.get_yticklabels()) == 0
+
     def test_worse_than_chance_has_a_colour(self):
-        display = AgreementDisplay([[1.0, -0.2], [-0.2, 1.0]], [1.5, 2.0]).plot()
+        display = AgreementDisplay([[1.0, -0.2], [-0.2, 1.0]], ["a", "b"]).plot()
         assert display.im_.get_clim() == (-0.2, 1.0)
         assert display.frame_ is None
-        assert AgreementDisplay([[1.0]], [2.0]).plot().im_.get_clim() == (0, 1)
+        assert AgreementDisplay([[1.0]], ["a"]).plot().im_.get_clim() == (0, 1)
 
     def test_bad_input(self, model):
-        with pytest.raises(ValueError, match=r"matrix of shape \(3, 3\) for 3 exponents"):
-            AgreementDisplay(np.eye(2), [1.5, 2, 3])
-        with pytest.raises(ValueError, match=r"chosen to be one of \[1.5, 2.0\], got 3"):
-            AgreementDisplay(np.eye(2), [1.5, 2], chosen=3)
+        with pytest.raises(ValueError, match=r"matrix of shape \(3, 3\) for 3 names"):
+            AgreementDisplay(np.eye(2), ["a", "b", "c"])
+        with pytest.raises(ValueError, match="chosen to be one of 'a', 'b', got 'c'"):
+            AgreementDisplay(np.eye(2), ["a", "b"], chosen="c")
         with pytest.raises(TypeError, match="needs a fitted CAFE, got a MinkowskiWeighted"):
             AgreementDisplay.from_estimator(model)
 
@@ -172,7 +194,7 @@ class TestAgreement:
 def noisy(iris):
     X, y = iris
     X, pairs = corrupt(RangeScaler().fit_transform(X), y, 0.25, 1.0, random_state=3)
-    return CAFE(3, n_init=5, random_state=0).fit(X), pairs, y
+    return CAFE(3, random_state=0, **PAPER | {"n_init": 5}).fit(X), pairs, y
 
 
 class TestNoisePairs:

@@ -11,12 +11,15 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from cafelearn import CAFE
+from cafelearn import CAFE, PAPER
+from cafelearn._labels import candidate_names, family_positions, settings_words
+from cafelearn.diagnosis import Finding
 from cafelearn.experiments.compare import compare
 from cafelearn.experiments.published import published
 from cafelearn.report import write_experiment_report, write_fit_report
@@ -83,7 +86,8 @@ def fitted():
         X, columns=[f"gene {v}" for v in range(6)], index=[f"r{i}" for i in range(150)]
     )
     frame.iloc[:30, 5] = 0.0
-    return CAFE(3, n_components=3, n_init=4, random_state=0).fit(frame), frame, y
+    settings = PAPER | {"n_init": 4}
+    return CAFE(3, n_components=3, random_state=0, **settings).fit(frame), frame, y
 
 
 @pytest.fixture(scope="module")
@@ -129,15 +133,57 @@ class TestFitReport:
         np.testing.assert_allclose(
             table.iloc[:, 1:5].astype(float), cafe.agreement_, atol=0.00501
         )
-        chosen = [name for name in table["exponent"] if "chosen" in name]
+        chosen = [name for name in table["candidate"] if "chosen" in name]
         assert chosen == [f"p = {cafe.p_:g} (chosen)"]
+
+    def test_what_was_tried(self, report, fitted):
+        cafe, _, _ = fitted
+        table, frame = report.frame("candidates-table"), cafe.candidates_
+        chosen = cafe.models_.index(cafe.model_)
+        names = [f"{i} (chosen)" if i == chosen else str(i) for i in range(4)]
+        assert table["candidate"].tolist() == names
+        for name in ("scaling", "weighting"):
+            assert table[name].tolist() == frame[name].tolist()
+        assert table["offset"].tolist() == frame["dispersion_offset"].tolist()
+        for name in ("p", "smallest", "largest"):
+            assert table[name].astype(float).tolist() == frame[name].tolist()
+        np.testing.assert_allclose(
+            table["agreement"].astype(float), frame["agreement"], atol=0.00051
+        )
+        scores = table["score"].str.replace(",", "").astype(float)
+        np.testing.assert_allclose(scores, frame["score"], atol=0.051)
+
+    def test_without_findings_nothing_is_said(self, fitted, tmp_path, monkeypatch):
+        cafe, X, _ = fitted
+        monkeypatch.setattr(CAFE, "diagnosis_", [], raising=False)
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
+        assert not [a for tag, a in page.tags if a.get("class") == "findings"]
+
+    def test_findings_are_in_the_head(self, fitted, tmp_path, monkeypatch):
+        cafe, X, _ = fitted
+        found = [
+            Finding("uniform", "note", "Weighting does not help here."),
+            Finding("one-feature", "severe", f"One feature ({ATTACK}) has all weight."),
+        ]
+        monkeypatch.setattr(CAFE, "diagnosis_", found, raising=False)
+        text = write_fit_report(cafe, X, tmp_path / "a.html").read_text(encoding="utf-8")
+        page = Document(text)
+        items = [a for tag, a in page.tags if tag == "li" and "data-code" in a]
+        # The severe ones first, and told apart by words, not by colour alone.
+        assert [a["data-code"] for a in items] == ["one-feature", "uniform"]
+        assert [a["class"] for a in items] == ["severe", "hint"]
+        said = page.text.split("What was done")[0]
+        assert "Warning: One feature (" in said
+        assert said.index("Warning:") < said.index("Note: Weighting does not help here.")
+        assert text.index('class="findings"') < text.index("</header>")
+        assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe"})
 
     def test_weights_and_dispersions(self, report, fitted):
         cafe, X, _ = fitted
         rows = report.tables["weights-table"][1:]
         heaviest = cafe.feature_weights_.max(axis=0)
         assert [row[0]["text"] for row in rows] == list(X.columns[np.argsort(-heaviest)])
-        model = cafe.models_[cafe.p_]
+        model = cafe.model_
         for row in rows:
             v = list(X.columns).index(row[0]["text"])
             shown = [float(cell["data-value"]) for cell in row[1:]]
@@ -160,20 +206,20 @@ class TestFitReport:
     def test_starts(self, report, fitted):
         cafe, _, _ = fitted
         table = report.frame("restarts-table")
-        for (_, row), model in zip(table.iterrows(), cafe.models_.values(), strict=True):
+        for (_, row), model in zip(table.iterrows(), cafe.models_, strict=True):
             assert float(row["objective"]) == pytest.approx(model.inertia_, rel=1e-3)
             assert int(row["iterations"]) == model.n_iter_
             assert row["stopped because"] == model.stop_reason_
             same = model.init_objectives_ <= model.init_objectives_.min() * (1 + 1e-6)
             assert int(row["reached the best"]) == same.sum()
         tips = [a["data-tip"] for tag, a in report.tags if tag == "circle" and "data-tip" in a]
-        expected = sum(len(m.objective_path_) + 4 for m in cafe.models_.values())
+        expected = sum(len(m.objective_path_) + 4 for m in cafe.models_)
         assert len(tips) == expected
         assert sum("iteration 1\n" in tip for tip in tips) == 4
 
     def test_certificate(self, report, fitted):
         cafe, X, _ = fitted
-        expected = certificate(cafe.models_[cafe.p_], cafe.scaler_.transform(X.to_numpy()))
+        expected = certificate(cafe.model_, cafe.scaler_.transform(X.to_numpy()))
         table = report.frame("certificate-table").set_index("claim")
         assert table["verdict"].to_dict() == expected["verdict"].to_dict()
 
@@ -184,7 +230,7 @@ class TestFitReport:
         np.testing.assert_allclose(
             table["margin"].astype(float), margin.sort_values()[:100], rtol=1e-2
         )
-        distances = cafe.models_[cafe.p_].transform(
+        distances = cafe.model_.transform(
             np.ascontiguousarray(cafe.scaler_.transform(X.to_numpy()))
         )
         for _, row in table.head(20).iterrows():
@@ -211,11 +257,13 @@ class TestFitReport:
 
     def test_without_classes_names_and_choice(self, tmp_path):
         X, _ = make_blobs(60, 4, 2, n_noise=1)
-        cafe = CAFE(2, p=2.0, n_components=1, n_init=1, scaling=None, extractor=PCA())
+        settings = PAPER | {"p": 2.0, "n_init": 1, "scaling": None}
+        cafe = CAFE(2, n_components=1, extractor=PCA(), **settings)
         page = read(write_fit_report(cafe.fit(X), X, tmp_path / "a.html"))
         assert "classes-table" not in page.tables
         assert "agreement-table" not in page.tables
-        assert "One exponent was given, p = 2" in page.text
+        assert "One candidate was given" in page.text
+        assert len(page.frame("candidates-table")) == 1
         assert "clustered once" in page.text
         assert "left in its own units" in page.text
         assert page.frame("data-table")["feature"].tolist() == ["x0", "x1", "x2", "x3"]
@@ -242,6 +290,92 @@ class TestFitReport:
         cafe, X, _ = fitted
         page = read(write_fit_report(cafe, X.iloc[::-1], tmp_path / "a.html"))
         assert "Are these the data that the model was fitted on?" in page.text
+
+
+@pytest.fixture(scope="module")
+def several(fitted, tmp_path_factory):
+    """A fit of many candidates, and its report."""
+    _, X, _ = fitted
+    cafe = CAFE(
+        3,
+        p=(1.5, 2.0, 3.0),
+        scaling=("range", "standard"),
+        dispersion_offset=("mean", 0.5),
+        weighting=("cluster", "uniform"),
+        n_init=2,
+        random_state=0,
+    ).fit(X)
+    return cafe, read(write_fit_report(cafe, X, tmp_path_factory.mktemp("many") / "a.html"))
+
+
+class TestManyCandidates:
+    def test_says_what_was_combined(self, several):
+        cafe, page = several
+        assert "clustered 36 times by Minkowski weighted k-means, 2 starts for each of 18" in (
+            page.text
+        )
+        assert (
+            "(scaling range and standard, weighting cluster and uniform, offset mean and 0.5, "
+            "p = 1.5, 2 and 3)" in page.text
+        )
+        (row,) = (row for _, row in cafe.candidates_.iterrows() if row["chosen"])
+        assert f"The clustering with {settings_words(row)} was chosen" in page.text
+
+    def test_best_first(self, several):
+        cafe, page = several
+        table = page.frame("candidates-table")
+        assert len(table) == 18
+        assert table["candidate"][0] == f"{cafe.candidates_['chosen'].argmax()} (chosen)"
+        order = table["candidate"].str.split().str[0].astype(int)
+        assert sorted(order) == list(range(18))
+        scores = cafe.candidates_["score"].to_numpy()[order]
+        assert (np.diff(scores) <= 1e-9 * np.abs(scores[1:])).all()
+        uniform = table["weighting"] == "uniform"
+        assert (table["offset"][uniform] == "").all()
+        assert (table["offset"][~uniform] != "").all()
+        # The rest is there, behind a button.
+        beyond = [a for tag, a in page.tags if tag == "tr" and a.get("class") == "beyond"]
+        assert len(beyond) >= 6
+
+    def test_agreement_of_the_best_ten(self, several):
+        cafe, page = several
+        order = page.frame("candidates-table")["candidate"].str.split().str[0].astype(int)[:10]
+        table = page.frame("agreement-table")
+        assert table.shape == (10, 12)
+        names = candidate_names(cafe.candidates_)
+        for i, label in zip(order, table["candidate"], strict=True):
+            assert label.removesuffix(" (chosen)") == f"{i}: {names[i]}"
+        assert list(table.columns[1:11]) == [str(i) for i in order]
+        np.testing.assert_allclose(
+            table.iloc[:, 1:11].astype(float),
+            cafe.agreement_[np.ix_(order, order)],
+            atol=0.00501,
+        )
+        assert "The best 10 of 18 are compared" in page.text
+
+    def test_charts_of_the_family_of_the_chosen_one(self, several):
+        cafe, page = several
+        tips = [a["data-tip"] for tag, a in page.tags if tag == "circle" and "data-tip" in a]
+        family = [cafe.models_[i] for i in family_positions(cafe.candidates_)]
+        assert len(tips) == sum(len(model.objective_path_) + 2 for model in family)
+        assert len(page.frame("restarts-table")) == 18
+
+    def test_chosen_by_agreement(self, several, fitted, tmp_path):
+        _, X, _ = fitted
+        cafe = clone(several[0]).set_params(selection="agreement").fit(X)
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
+        assert "the highest total agreement with the others" in page.text
+        order = page.frame("candidates-table")["candidate"].str.split().str[0].astype(int)
+        sums = cafe.agreement_.sum(axis=1)[order]
+        assert (np.diff(sums) <= 1e-9).all()
+
+    def test_uniform_weights(self, fitted, tmp_path):
+        _, X, _ = fitted
+        cafe = CAFE(3, weighting="uniform", p=2.0, scaling="range", n_init=2).fit(X)
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
+        assert "Equal weights were chosen: every feature counts alike" in page.text
+        assert "equal weights were chosen" in page.text
+        assert "does not hold" not in page.frame("certificate-table")["verdict"].tolist()
 
 
 def runs_of(n_versions=3, seed=0, **changes):

@@ -137,7 +137,7 @@ class TestFit:
         assert float(lines[1].removeprefix("weight ")) == pytest.approx(
             cafe.feature_weights_[1, v], rel=1e-4
         )
-        dispersion = cafe.models_[cafe.p_].dispersions_[1, v]
+        dispersion = cafe.model_.dispersions_[1, v]
         assert float(lines[2].removeprefix("dispersion ")) == pytest.approx(
             dispersion, rel=1e-2
         )

@@ -399,7 +399,8 @@ class TestEarlyStopping:
         whole = model.fit(blobs)
         np.testing.assert_array_equal(short.init_objectives_[:5], whole.init_objectives_[:5])
         assert (short.init_objectives_ != whole.init_objectives_).any()
-        assert short.inertia_ <= short.init_objectives_[:5].min()
+        # Of starts within 1e-9 of each other the first is kept.
+        assert short.inertia_ <= short.init_objectives_[:5].min() * (1 + 1e-9)
 
     def test_the_result_does_not_depend_on_the_number_of_threads(self):
         X, _ = make_blobs(600, 6, 5, seed=4)
@@ -413,7 +414,7 @@ class TestEarlyStopping:
     def test_cafe_hands_it_on(self):
         X, _ = make_blobs(300, 5, 4)
         cafe = CAFE(4, p=(1.5, 3.0), n_init=8, early_stopping=True, random_state=0).fit(X)
-        assert all(model.early_stopping for model in cafe.models_.values())
+        assert all(model.early_stopping for model in cafe.models_)
 
     def test_steps_that_shrink_slowly_are_given_time(self):
         falling = np.array([10.0, 9.0, 8.1, 7.3])

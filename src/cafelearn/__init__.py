@@ -4,15 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cafelearn.cafe import CAFE
+    from cafelearn.cafe import CAFE, PAPER
     from cafelearn.mwkmeans import MinkowskiWeightedKMeans
     from cafelearn.scaling import RangeScaler
 
 __version__ = "0.1.0"
-__all__ = ["CAFE", "MinkowskiWeightedKMeans", "RangeScaler"]
+__all__ = ["CAFE", "PAPER", "MinkowskiWeightedKMeans", "RangeScaler"]
 
 # Loaded when they are first used: `cafe --help` need not wait for scikit-learn and Numba.
-_NAMES = {"CAFE": "cafe", "MinkowskiWeightedKMeans": "mwkmeans", "RangeScaler": "scaling"}
+_NAMES = {
+    "CAFE": "cafe",
+    "PAPER": "cafe",
+    "MinkowskiWeightedKMeans": "mwkmeans",
+    "RangeScaler": "scaling",
+}
 _MODULES = (
     "datasets",
     "distributed",
@@ -22,6 +27,7 @@ _MODULES = (
     "persistence",
     "plotting",
     "report",
+    "selection",
     "tabular",
     "theory",
 )

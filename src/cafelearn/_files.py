@@ -42,12 +42,25 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
     path = check_output(path, force)
     temporary = _beside(path)
     try:
-        yield temporary
+        with _naming(path, temporary):
+            yield temporary
         # Somebody else may have written it in the meantime.
         check_output(path, force)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path, temporary):
+    """Let failures to write, such as a full disk, name the file that was asked for."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename is not None and str(temporary) not in str(error.filename)
+        if named or error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
 def _beside(path):
@@ -131,7 +144,8 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
     temporary = _beside(path)
     temporary.mkdir()
     try:
-        yield temporary
+        with _naming(path, temporary):
+            yield temporary
         check_directory(path, suffix, force)
         if path.exists():
             # One directory cannot take the place of another in one step.

@@ -77,6 +77,24 @@ def check_data(estimator, X, reset=True, **options):
     )
 
 
+def first_name(estimator, marked):
+    """The first of the marked columns by its name, or its number if it has none."""
+    column = int(np.flatnonzero(marked)[0])
+    names = getattr(estimator, "feature_names_in_", None)
+    return column if names is None else repr(str(names[column]))
+
+
+def check_span(low, high, estimator):
+    """Raise if the range of a column cannot be told by a number of its type."""
+    dtype = np.asarray(low).dtype
+    beyond = high / 2 - low / 2 > np.finfo(dtype).max / 2
+    if beyond.any():
+        raise ValueError(
+            f"{type(estimator).__name__} cannot use column {first_name(estimator, beyond)}: "
+            f"its range exceeds the largest {dtype.name}. Divide it by a constant."
+        )
+
+
 def check_weights(sample_weight, X, estimator):
     """Sample weights as float64; none means one each."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -86,6 +104,28 @@ def check_weights(sample_weight, X, estimator):
             "but all are zero."
         )
     return np.ascontiguousarray(weights, dtype=np.float64)
+
+
+# Weights are left as they are while the largest is between these; multiplied by a power of two
+# if it is not. Those that are less than a part of the largest count as 0: single precision
+# would lose them.
+ORDINARY_WEIGHTS = 2.0**-32, 2.0**32
+SMALLEST_PART, SMALLEST_PART_SINGLE = 2.0**-900, 2.0**-80
+
+
+def weight_exponent(largest):
+    """The power of two that weights are to be multiplied by, given the largest of them."""
+    low, high = ORDINARY_WEIGHTS
+    return 0 if low <= largest <= high or largest == 0 else -int(np.frexp(largest)[1])
+
+
+def ordinary_weights(sample_weight, exponent, largest, dtype):
+    """Weights times 2**exponent, and 0 where they are almost nothing beside the largest."""
+    part = SMALLEST_PART_SINGLE if dtype == np.float32 else SMALLEST_PART
+    vanishing = sample_weight < part * largest
+    if exponent != 0:
+        sample_weight = np.ldexp(sample_weight, exponent)
+    return np.where(vanishing, 0.0, sample_weight) if vanishing.any() else sample_weight
 
 
 def check_enough_rows(estimator, X):

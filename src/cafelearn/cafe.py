@@ -13,18 +13,48 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._candidates import (
+    SCALINGS,
+    candidate_frame,
+    candidate_records,
+    fit_models,
+    make_candidates,
+    make_models,
+    make_scaler,
+)
+from cafelearn._labels import family_positions
 from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._structure import Structure, check_structure
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
-from cafelearn.consensus import choose, make_models, sweep
+from cafelearn.diagnosis import (
+    check_choice,
+    check_sizes,
+    check_structure_found,
+    check_weights,
+    warn_of,
+)
 from cafelearn.extraction.names import NAMES, make_extractor
+from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.rescaling import rescale_rows
-from cafelearn.scaling import RangeScaler
+from cafelearn.rescaling import (
+    RESCALINGS,
+    balancing_scales,
+    beside_distances,
+    rescale_rows,
+    shortest_distance,
+)
+from cafelearn.scaling import scale_rows
+from cafelearn.selection import (
+    SELECTIONS,
+    agreement_matrix,
+    frame_of,
+    likelihood_scores,
+    tally,
+)
 
 # Extractors whose features of a row depend on no other row: large data is transformed some
 # rows at a time, which saves a rescaled copy of all of it. (The NMF would warn many times.)
@@ -32,14 +62,28 @@ BY_ROW = ("pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
 
+# Algorithm 2 with the settings of the paper: ``CAFE(n_clusters, **PAPER)``.
+PAPER = {
+    "selection": "agreement",
+    "p": (1.1, 1.5, 2.0, 3.0),
+    "scaling": "range",
+    "dispersion_offset": "mean",
+    "weighting": "cluster",
+    "rescaling": "origin",
+    "n_init": 50,
+}
+
+
 class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster-Adaptive Feature Extraction.
 
     Features that matter in some clusters and are noise in others mislead PCA and its kin,
     which treat every row alike. CAFE first clusters the rows with Minkowski weighted
-    k-means, for several exponents p, and keeps the clustering that agrees most with the
-    others. Each row is then rescaled by the feature weights of its cluster, which turns
-    down what is noise there, and features are extracted from the rescaled rows.
+    k-means, for several candidates of settings, ordinary k-means among them, and keeps the
+    clustering that describes the rows best. Features are then extracted from the rows and
+    what the clustering knows of them. A diagnosis says when not to believe the result.
+
+    ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
 
     Parameters
     ----------
@@ -55,54 +99,81 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
         :class:`~cafelearn.extraction.Autoencoder`, "umap" needs ``cafelearn[umap]``. Any
         scikit-learn transformer will do; it is cloned.
-    p : float or sequence of float, default=(1.1, 1.5, 2.0, 3.0)
-        Minkowski exponents to try; a single number skips the consensus.
-    dispersion_offset : {"mean", "fixed"} or float, default="mean"
-        See :class:`MinkowskiWeightedKMeans`.
-    rescaling : {"origin", "centroid"}, default="origin"
+    selection : {"likelihood", "agreement"}, default="likelihood"
+        How to choose among the candidates:
+
+        - "likelihood": the highest :func:`cafelearn.selection.likelihood_score`.
+        - "agreement": the largest sum of adjusted Rand indices with the others, as in the
+          paper. Ties go to the lower objective relative to its bounds
+          (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
+    p : float or sequence of float, default=(2.0, 3.0)
+        Minkowski exponents to try.
+    scaling : {"range", "standard"}, transformer, None or list or tuple of them, \
+            default=("range", "standard")
+        Scalings of the features to try: :class:`RangeScaler`,
+        :class:`~sklearn.preprocessing.StandardScaler`, a transformer of your own (cloned),
+        or none.
+    dispersion_offset : {"mean", "fixed"}, float or list or tuple of them, \
+            default=("mean", "fixed")
+        Offsets to try; see :class:`MinkowskiWeightedKMeans`.
+    weighting : {"cluster", "uniform"} or list or tuple of them, \
+            default=("cluster", "uniform")
+        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" lets ordinary
+        k-means win where weighting hurts.
+    rescaling : {"distances", "origin", "centroid"}, default="distances"
+        What the extractor is given for a row x, after scaling:
+
+        - "distances": x, and beside it the logarithms of the weighted distances to all
+          centres; both parts have the same total variance.
         - "origin" is the paper's: ``w * x``, with the weights w of the row's cluster.
         - "centroid" keeps the centre z of the cluster where it is and shrinks the row
           towards it: ``z + (w / max(w)) * (x - z)``.
-    scaling : {"range", "standard"}, transformer or None, default="range"
-        How to scale the features beforehand: :class:`RangeScaler`,
-        :class:`~sklearn.preprocessing.StandardScaler`, a transformer of your own (cloned),
-        or not at all.
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
         See :class:`MinkowskiWeightedKMeans`; an array is in the units of the scaled data.
-    n_init : int, default=50
-        Number of starts for each exponent.
+    n_init : int, default=10
+        Number of starts for each candidate.
     max_iter : int, default=300
         Largest number of iterations of one start.
     early_stopping : bool, default=False
         Give up starts that are unlikely to win; see :class:`MinkowskiWeightedKMeans`.
+    n_permutations : int, default=10
+        Number of permuted copies that the rows are compared with to find out whether there
+        is any cluster structure, see `diagnosis_`; 0 skips the test.
     n_jobs : int, default=None
-        Number of threads; all starts of all exponents share them. The result does not
+        Number of threads; all starts of all candidates share them. The result does not
         depend on it.
     verbose : int, default=0
         1 reports each start on standard error.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts and of the extractor.
+        Seed of the starts, of the extractor and of the permutations.
 
     Attributes
     ----------
-    p_ : float
-        The exponent chosen: the one whose clustering has the largest sum of adjusted Rand
-        indices with the others. Ties go to the lower objective relative to its bounds
-        (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
-    agreement_ : ndarray of shape (n_exponents, n_exponents)
-        Adjusted Rand index between the clusterings of each pair of exponents.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`.
-    models_ : dict of float to MinkowskiWeightedKMeans
-        The fitted model of each exponent, on the scaled data.
+    diagnosis_ : list of Finding
+        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        are also warnings.
+    candidates_ : pandas.DataFrame
+        One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
+        sizes of the smallest and the largest cluster, agreement (adjusted Rand index) with
+        the chosen one, and whether it was chosen.
+    models_ : list of MinkowskiWeightedKMeans
+        The fitted model of each candidate, on the data in its scaling.
+    model_ : MinkowskiWeightedKMeans
+        The model of the candidate chosen.
+    p_ : float
+        The exponent chosen.
+    agreement_ : ndarray of shape (n_candidates, n_candidates)
+        Adjusted Rand index between the clusterings of each pair of candidates.
     n_iter_ : int
-        Iterations of the start that was kept, at the exponent chosen.
+        Iterations of the start that was kept, of the candidate chosen.
     extractor_ : transformer
         The fitted extractor.
     scaler_ : transformer or None
-        The fitted scaler.
+        The fitted scaler of the candidate chosen.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -112,12 +183,13 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     See Also
     --------
     MinkowskiWeightedKMeans : The clustering alone.
+    cafelearn.selection.likelihood_score : The score of a clustering.
 
     Notes
     -----
-    A new row is scaled, assigned to the nearest centre, rescaled by the weights of that
-    cluster and given to the fitted extractor. Where the assignment is doubtful, so are the
-    features; :meth:`assignment_margin` tells.
+    A new row is scaled, assigned to the nearest centre, rescaled and given to the fitted
+    extractor. Where the assignment is doubtful, so are features that depend on it;
+    :meth:`assignment_margin` tells.
 
     References
     ----------
@@ -129,32 +201,50 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     >>> from sklearn.datasets import load_wine
     >>> from cafelearn import CAFE
     >>> X = load_wine(as_frame=True).data
-    >>> cafe = CAFE(n_clusters=3, n_components=2, n_init=5, random_state=0)
+    >>> cafe = CAFE(n_clusters=3, n_components=2, random_state=0)
     >>> cafe.fit_transform(X).shape
     (178, 2)
-    >>> cafe.p_
-    2.0
+    >>> cafe.diagnosis_
+    []
+    >>> best = cafe.candidates_.sort_values("score", ascending=False).head(3)
+    >>> best[["scaling", "weighting", "p", "agreement", "chosen"]].round(2)
+                scaling weighting    p  agreement  chosen
+    candidate
+    0             range   cluster  2.0       1.00    True
+    6          standard   cluster  2.0       0.98   False
+    4             range   uniform  2.0       0.85   False
     >>> cafe.weights_frame().round(2).iloc[:, :3]
                alcohol  malic_acid   ash
-    cluster 0     0.09        0.05  0.07
-    cluster 1     0.06        0.08  0.07
-    cluster 2     0.07        0.04  0.09
+    cluster 0     0.07        0.04  0.09
+    cluster 1     0.09        0.05  0.07
+    cluster 2     0.06        0.08  0.07
     """
 
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"])],
+        "selection": [StrOptions(set(SELECTIONS))],
         "p": [Interval(Real, 1, None, closed="neither"), "array-like"],
-        "dispersion_offset": MinkowskiWeightedKMeans._parameter_constraints[
-            "dispersion_offset"
+        "scaling": [
+            StrOptions(set(SCALINGS)),
+            HasMethods(["fit", "transform"]),
+            None,
+            list,
+            tuple,
         ],
-        "rescaling": [StrOptions({"origin", "centroid"})],
-        "scaling": [StrOptions({"range", "standard"}), HasMethods(["fit", "transform"]), None],
+        "dispersion_offset": [
+            *MinkowskiWeightedKMeans._parameter_constraints["dispersion_offset"],
+            list,
+            tuple,
+        ],
+        "weighting": [StrOptions(set(WEIGHTINGS)), list, tuple],
+        "rescaling": [StrOptions(set(RESCALINGS))],
         "init": MinkowskiWeightedKMeans._parameter_constraints["init"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
+        "n_permutations": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -166,14 +256,17 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         *,
         n_components=None,
         extractor="pca",
-        p=(1.1, 1.5, 2.0, 3.0),
-        dispersion_offset="mean",
-        rescaling="origin",
-        scaling="range",
+        selection="likelihood",
+        p=(2.0, 3.0),
+        scaling=("range", "standard"),
+        dispersion_offset=("mean", "fixed"),
+        weighting=("cluster", "uniform"),
+        rescaling="distances",
         init="random",
-        n_init=50,
+        n_init=10,
         max_iter=300,
         early_stopping=False,
+        n_permutations=10,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -181,14 +274,17 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.n_clusters = n_clusters
         self.n_components = n_components
         self.extractor = extractor
+        self.selection = selection
         self.p = p
-        self.dispersion_offset = dispersion_offset
-        self.rescaling = rescaling
         self.scaling = scaling
+        self.dispersion_offset = dispersion_offset
+        self.weighting = weighting
+        self.rescaling = rescaling
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.early_stopping = early_stopping
+        self.n_permutations = n_permutations
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -215,24 +311,32 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if is_dask(X):
             return distributed().fit_cafe(self, X)
         X = check_data(self, X)
-        exponents = check_exponents(self.p)
-        for_models, for_extractor = seed_sequence(self.random_state).spawn(2)
+        candidates = make_candidates(self)
+        for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
         extractor = extractor_of(self, X, seed_integer(for_extractor))
-        self.scaler_ = scaler_of(self.scaling)
-        if self.scaler_ is not None:
-            self.scaler_.fit(X)
-        scaled = self._scale(X)
-        models = make_models(exponents, for_models, **self._model_options())
-        found = sweep(models, scaled, self.n_jobs, self.verbose)
-        self.p_, self.agreement_ = choose(models)
-        self.models_ = dict(zip(exponents, models, strict=True))
-        check_found(self, found[exponents.index(self.p_)])
-        model = self.models_[self.p_]
-        self.labels_, self.feature_weights_ = model.labels_, model.feature_weights_
-        self.n_iter_ = model.n_iter_
-        self.extractor_ = extractor.fit(self._rescale(scaled, model.labels_))
-        first = self._rescale(scaled[:1], model.labels_[:1])
+        # One scaled copy for each scaling, whatever the number of candidates.
+        scalers = {id(c.scaling): make_scaler(c.scaling) for c in candidates}
+        scaled = {
+            key: scale_rows(None if scaler is None else scaler.fit(X), X)
+            for key, scaler in scalers.items()
+        }
+        models = make_models(candidates, for_models, **self._model_options())
+        found = fit_models(
+            models, [scaled[id(c.scaling)] for c in candidates], self.n_jobs, self.verbose
+        )
+        frame = frame_of(X)
+        labellings = [model.labels_ for model in models]
+        counts = tally(X, labellings, [self.n_clusters] * len(models), frame)
+        chosen = self._choose(candidates, models, found, counts, frame)
+        key = id(candidates[chosen].scaling)
+        self.scaler_, scaled = scalers[key], scaled[key]
+        self.labels_ = self.model_.labels_
+        if self.rescaling == "distances":
+            self._balance_parts(self._rescale(scaled, None).var(axis=0, dtype=np.float64))
+        self.extractor_ = extractor.fit(self._rescale(scaled, self.labels_))
+        first = self._rescale(scaled[:1], self.labels_[:1])
         self._n_features_out = width_of(self.extractor_, first)
+        self._diagnose(X, for_test)
         return self
 
     def fit_transform(self, X, y=None):
@@ -282,7 +386,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     @lazy_on_dask
     def rescale(self, X):
-        """Scale new rows and rescale them by the weights of their cluster.
+        """Scale and rescale new rows.
 
         Parameters
         ----------
@@ -291,7 +395,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         Returns
         -------
-        rescaled : ndarray of shape (n_samples, n_features)
+        rescaled : ndarray of shape (n_samples, n_features) or, for \
+                ``rescaling="distances"``, (n_samples, n_features + n_clusters)
             What the extractor is given.
         """
         check_is_fitted(self)
@@ -355,34 +460,88 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         index = [f"cluster {l}" for l in range(len(self.feature_weights_))]
         return pd.DataFrame(self.feature_weights_, index=index, columns=names)
 
+    @property
+    def candidates_(self):
+        """What was tried: one row per candidate."""
+        check_is_fitted(self)
+        return candidate_frame(self._candidates)
+
+    @property
+    def diagnosis_(self):
+        """What speaks against the fit, as a list of Finding."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        structure = None if self._structure is None else Structure(*self._structure)
+        candidates = self.candidates_
+        return [
+            *check_structure_found(structure),
+            *check_sizes(self.model_._mass),
+            *check_weights(self.model_, names),
+            *check_choice(candidates, family_positions(candidates)),
+        ]
+
+    def _choose(self, candidates, models, found, counts, frame):
+        """Choose among fitted models by sums over all rows; returns the index of the choice."""
+        scores = likelihood_scores(counts, frame)
+        self.agreement_ = agreement_matrix(counts.tables, len(models))
+        chosen = SELECTIONS[self.selection](models, scores, self.agreement_)
+        check_found(self, found[chosen])
+        self.models_, self.model_ = models, models[chosen]
+        self._candidates = candidate_records(
+            candidates, models, counts, scores, self.agreement_, chosen
+        )
+        self.p_, self.n_iter_ = float(self.model_.p), self.model_.n_iter_
+        self.feature_weights_ = self.model_.feature_weights_
+        shortest = shortest_distance(self.model_.inertia_, self.model_._mass.sum(), self.p_)
+        self._distance_scales = np.array([shortest, 1.0, 1.0])
+        return chosen
+
+    def _balance_parts(self, variances):
+        """Learn from the variances of all columns how to weigh rows and distances."""
+        self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
+
+    def _diagnose(self, X, seed):
+        """Test for structure in these rows, and warn of what is severe."""
+        found = None
+        if self.n_permutations > 0:
+            found = check_structure(X, self.n_clusters, self.n_permutations, seed, self.n_jobs)
+        self._structure = None if found is None else [float(value) for value in found]
+        warn_of(self.diagnosis_, type(self).__name__)
+
     def _model_options(self):
         """What the models of all exponents have in common."""
-        names = ("n_clusters", "dispersion_offset", "init", "n_init", "max_iter")
-        names += ("early_stopping", "n_jobs")
+        names = ("n_clusters", "init", "n_init", "max_iter", "early_stopping", "n_jobs")
         return {name: getattr(self, name) for name in names}
 
     def _model(self):
         check_is_fitted(self)
-        return self.models_[self.p_]
+        return self.model_
 
     def _checked(self, X):
         """New rows, validated and scaled."""
         return self._scale(check_data(self, X, reset=False))
 
     def _scale(self, X):
-        if self.scaler_ is None:
-            return X
-        with config_context(assume_finite=True):
-            return np.ascontiguousarray(self.scaler_.transform(X), dtype=X.dtype)
+        return scale_rows(self.scaler_, X)
 
     def _rescaled(self, X):
         """Checked rows, scaled, assigned and rescaled."""
         scaled = self._scale(X)
+        if self.rescaling == "distances":
+            return self._rescale(scaled, None)
         labels = self._model().predict(scaled)
         return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
     def _rescale(self, scaled, labels, out=None):
-        model = self.models_[self.p_]
+        """What the extractor is given for scaled rows; only weights need their labels."""
+        model = self.model_
+        if self.rescaling == "distances":
+            shape = len(scaled), len(model.cluster_centers_)
+            distances = (
+                model.transform(scaled) if len(scaled) else np.empty(shape, scaled.dtype)
+            )
+            shortest, *scales = self._distance_scales.tolist()
+            return beside_distances(scaled, distances, shortest, scales)
         return rescale_rows(
             scaled, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
         )
@@ -391,28 +550,6 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_exponents(p):
-    """The exponents as a list of floats."""
-    exponents = [float(q) for q in np.atleast_1d(np.asarray(p, dtype=np.float64)).ravel()]
-    if not exponents:
-        raise ValueError("CAFE needs at least one exponent p, got none.")
-    for q in exponents:
-        if not 1 < q < np.inf:
-            raise ValueError(f"CAFE needs exponents p above 1, got {q:g} in p={p!r}.")
-    if len(set(exponents)) < len(exponents):
-        raise ValueError(f"CAFE needs distinct exponents, got p={p!r}.")
-    return exponents
-
-
-def scaler_of(scaling):
-    """The scaler to fit, or None."""
-    if scaling is None:
-        return None
-    if isinstance(scaling, str):
-        return RangeScaler() if scaling == "range" else StandardScaler()
-    return clone(scaling)
 
 
 def extractor_of(estimator, X, seed):

@@ -3,17 +3,17 @@
 What is to be done next is decided by the machine; here its passes are made.
 """
 
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.anchors import gather, look_chunk, near_chunk, scratch_for
 from cafelearn.kernels.assign import member_chunk, relabel_chunk
 from cafelearn.kernels.brackets import NEARBY_COUNT
-from cafelearn.kernels.compiling import EXACT, MAKES, PART, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, PART, ZERO, njit
 from cafelearn.kernels.lists import Lists, empty_lists
 from cafelearn.kernels.members import empty_members, gather_members, gathered_chunk
 from cafelearn.kernels.moving import empty_bounds, move_chunk
@@ -23,8 +23,10 @@ from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
 from cafelearn.kernels.weights import log_objective
 from cafelearn.machine import (
     ASSIGN,
+    BROKEN,
     CENTER,
     FIRST,
+    HALT,
     ITERATION,
     LOOK,
     MEASURE,
@@ -42,6 +44,13 @@ from cafelearn.machine import (
 )
 from cafelearn.shortcuts import advance_swiftly
 
+# Descents that look at fewer distances of a feature than this in one pass end so soon that an
+# interrupt can wait for them; a thread of their own would take longer.
+BRIEF = 2**16
+# Seconds that an interrupted descent has to end. The compiler, which may still be at work,
+# cannot be told to.
+GRACE = 0.5
+
 
 class FitResult(NamedTuple):
     """One finished descent. Logs, because the values may not fit into a float."""
@@ -55,6 +64,7 @@ class FitResult(NamedTuple):
     n_iter: int
     stop_reason: str
     n_found: int
+    mass: np.ndarray  # (k,) sample weight of the members of each cluster
 
 
 class Memory(NamedTuple):
@@ -192,20 +202,21 @@ def add_chunks(
         last = min(first + rows, len(X))
         part = stacked(stack, depth)
         clear(part)
-        chunk_pass(
-            part,
-            phase,
-            state,
-            labels,
-            memory,
-            scratch,
-            chunk,
-            X,
-            sample_weight,
-            first,
-            last,
-            geometry,
-        )
+        if state.counters[HALT] == 0:
+            chunk_pass(
+                part,
+                phase,
+                state,
+                labels,
+                memory,
+                scratch,
+                chunk,
+                X,
+                sample_weight,
+                first,
+                last,
+                geometry,
+            )
         depth = settle(stack, depth + 1, numbered + chunk + 1, numbered + first_chunk)
     return depth
 
@@ -216,7 +227,7 @@ def _descend(phase, state, stack, members, labels, X, sample_weight, problem):
     rows, geometry = problem.chunk, problem.geometry
     small = len(members.first) > 1
     n_chunks = -(-len(X) // rows)
-    while phase != STOP:
+    while phase != STOP and state.counters[HALT] == 0:
         if small and phase == CENTER:
             depth = 0
             for chunk in range(n_chunks):
@@ -257,7 +268,7 @@ def _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, prob
     """Run swift passes to the end on this thread, without the interpreter."""
     rows, geometry = problem.chunk, problem.geometry
     n_chunks = -(-len(X) // rows)
-    while phase != STOP:
+    while phase != STOP and state.counters[HALT] == 0:
         depth = add_chunks(
             stack,
             ZERO,
@@ -303,7 +314,7 @@ def _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, 
     # Enough parts to keep the threads busy, few enough not to pile up in memory.
     parts = [empty_stack(n_chunks, *shape, n_far(problem)) for _ in range(4 * n_threads)]
     with ThreadPoolExecutor(n_threads) as pool:
-        while phase != STOP:
+        while phase != STOP and state.counters[HALT] == 0:
             under_way, depth, done = deque(), 0, 0
             at_once = _chunks_at_once(phase, n_chunks, n_threads)
             firsts = deque(range(0, n_chunks, at_once))
@@ -336,13 +347,61 @@ def _chunks_at_once(phase, n_chunks, n_threads):
     return at_once
 
 
-def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
+class Interrupts:
+    """Ends the descents that have been told of it, from whatever thread they run on."""
+
+    def __init__(self):
+        self._lock, self._halted, self._running = threading.Lock(), False, []
+
+    def watch(self, state):
+        """Take note of a descent that begins."""
+        with self._lock:
+            self._running.append(state.counters)
+            state.counters[HALT] = self._halted
+
+    def halt(self):
+        """End all descents, those that are yet to begin included."""
+        with self._lock:
+            self._halted = True
+            for counters in self._running:
+                counters[HALT] = 1
+
+
+def _run_interruptibly(run, interrupts):
+    """Call a compiled function so that interrupts are heard while it runs.
+
+    Python hears them on the main thread, and only between its own instructions, so the
+    function runs on another one.
+    """
+    raised = []
+
+    def work():
+        try:
+            run()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(1.0)
+    except BaseException:
+        interrupts.halt()
+        thread.join(GRACE)
+        raise
+    if raised:
+        raise raised[0]
+
+
+def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1, interrupts=None):
     """Run one descent from the given centres to its end.
 
     X is C-contiguous float32 or float64, `centers` of the same type; `sample_weight` is
     float64 of length n. With several threads the rows of each pass are divided among them;
     the result has the same bits for any number.
     """
+    interrupts = interrupts or Interrupts()
     state = start(np.ascontiguousarray(centers, dtype=X.dtype), feature_scale, problem)
     labels = np.full(len(X), -1, dtype=np.int32)
     shape = state.centers.shape
@@ -353,19 +412,38 @@ def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1):
         lists = empty_lists(X, sample_weight, shape[0], problem.chunk, needed)
         memory = Memory(bounds, lists, find_pairs(X, problem.chunk))
     stack = empty_stack(-(-len(X) // problem.chunk), *shape, n_far(problem))
-    phase = first_phase(problem)
-    if n_threads > 1 and len(X) > problem.chunk:
-        _descend_by_passes(state, stack, labels, memory, X, sample_weight, problem, n_threads)
-    elif problem.swift:
-        _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem)
+    interrupts.watch(state)
+
+    def run():
+        phase = first_phase(problem)
+        if n_threads > 1 and len(X) > problem.chunk:
+            _descend_by_passes(
+                state, stack, labels, memory, X, sample_weight, problem, n_threads
+            )
+        elif problem.swift:
+            _descend_swiftly(phase, state, stack, labels, memory, X, sample_weight, problem)
+        else:
+            members = empty_members(X, shape[0], problem.chunk, problem.geometry.p)
+            _descend(phase, state, stack, members, labels, X, sample_weight, problem)
+
+    heard = threading.current_thread() is threading.main_thread()
+    if heard and X.size * shape[0] > BRIEF:
+        _run_interruptibly(run, interrupts)
     else:
-        members = empty_members(X, shape[0], problem.chunk, problem.geometry.p)
-        _descend(phase, state, stack, members, labels, X, sample_weight, problem)
-    return make_result(state, labels, problem, len(np.unique(labels)))
+        run()
+    if state.counters[HALT]:
+        raise RuntimeError("the descent was interrupted.")
+    result = make_result(state, labels, problem, len(np.unique(labels)), state.mass)
+    return result._replace(mass=np.bincount(labels, sample_weight, shape[0]))
 
 
-def make_result(state, labels, problem, n_found):
+def make_result(state, labels, problem, n_found, mass):
     """What a descent that has stopped has found."""
+    if state.counters[REASON] == BROKEN:
+        raise ValueError(
+            "mwk-means ended in centres or weights that are not finite numbers. Scale the "
+            "features, for instance with cafelearn.RangeScaler."
+        )
     n_iter = int(state.counters[ITERATION])
     log_dispersions = state.brackets.log_dispersion
     return FitResult(
@@ -378,6 +456,7 @@ def make_result(state, labels, problem, n_found):
         n_iter,
         STOP_REASONS[int(state.counters[REASON])],
         n_found,
+        mass,
     )
 
 

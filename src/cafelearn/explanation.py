@@ -121,7 +121,7 @@ def _place(estimator, X, row):
         names = [f"x{v}" for v in range(estimator.n_features_in_)]
     if isinstance(estimator, CAFE):
         scaled = estimator._checked(one)
-        return estimator.models_[estimator.p_], estimator.scaler_, values, scaled, names
+        return estimator.model_, estimator.scaler_, values, scaled, names
     return estimator, None, values, np.asarray(one), names
 
 

@@ -8,7 +8,6 @@ the passes (one thread, several, a cluster of machines) makes no difference to t
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.assign import (
     Geometry,
@@ -16,17 +15,25 @@ from cafelearn.kernels.assign import (
     make_geometry,
 )
 from cafelearn.kernels.brackets import ALL, CLOSED, Brackets, empty_brackets
-from cafelearn.kernels.centers import begin, fits, fitting_scale, refine
-from cafelearn.kernels.compiling import EXACT
+from cafelearn.kernels.centers import (
+    SMALLEST_SPAN,
+    SMALLEST_SPAN_SINGLE,
+    begin,
+    fits,
+    fitting_scale,
+    refine,
+    smallest_span,
+)
+from cafelearn.kernels.compiling import EXACT, njit
 from cafelearn.kernels.sums import FAR_TERMS, SPREAD
-from cafelearn.kernels.weights import log_mean, log_objective, update_weights
+from cafelearn.kernels.weights import WEIGHTINGS, log_mean, log_objective, update_weights
 
 # What the loop asks for: a pass that assigns every row and looks at the old centres; one
 # that assigns every row and sums those that move; a first look at the centres of clusters
 # that changed, with the ranges of their members; a look at the centres still open; the same
 # with anchors; a look at the members near the anchors; a pass that only measures; nothing.
 ASSIGN, MOVE, FIRST, CENTER, LOOK, NEARBY, MEASURE, STOP = range(8)
-RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED = range(5)
+RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = range(6)
 STOP_REASONS = {
     CONVERGED: "converged",
     CYCLE: "cycle",
@@ -37,6 +44,7 @@ STOP_REASONS = {
 # Places in State.counters.
 ITERATION, RESEEDED, REASON, CHANGED = range(4)
 SURVEY = 4  # the next MOVE shall sum the moments of all rows, not the pulls of those that move
+HALT = 5  # set from another thread to end the descent as soon as possible
 # What an assignment means.
 GO, RESEED, END = range(3)
 
@@ -50,6 +58,7 @@ class Problem(NamedTuple):
     """What stays fixed during a fit."""
 
     geometry: Geometry
+    weighting: int  # see kernels.weights
     scale: float  # power of two that brings the data's range near 1
     moving_offset: bool  # the offset is the mean of all dispersions at each update
     log_offset: float  # else this constant
@@ -78,7 +87,7 @@ class State(NamedTuple):
     counters: np.ndarray
 
 
-def make_problem(X, p, scale, offset, max_iter, tol):
+def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster"):
     """A Problem for these rows. `offset` is "mean" or the log of a constant."""
     moving = isinstance(offset, str)
     geometry = make_geometry(p, X.dtype)
@@ -86,6 +95,7 @@ def make_problem(X, p, scale, offset, max_iter, tol):
     swift = swift and 1 / WIDEST_RANGE <= scale <= WIDEST_RANGE
     return Problem(
         geometry,
+        WEIGHTINGS[weighting].code,
         float(scale),
         moving,
         -np.inf if moving else float(offset),
@@ -98,15 +108,43 @@ def make_problem(X, p, scale, offset, max_iter, tol):
     )
 
 
+def is_constant(low, high):
+    """Whether each feature has one value, as far as a fit can tell."""
+    single = np.asarray(low).dtype == np.float32
+    smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
+    return _half_span(low, high) < smallest / 2
+
+
+def half_span(low, high):
+    """Half of the range of each feature in its own type, 0 if it counts as constant."""
+    return np.where(is_constant(low, high), 0, high / 2 - low / 2)
+
+
+def _half_span(low, high):
+    """Half of the range of each feature; the range itself may exceed the largest float."""
+    return np.asarray(high, dtype=np.float64) / 2 - np.asarray(low, dtype=np.float64) / 2
+
+
 def data_scale(low, high):
     """Power of two that brings the widest feature near 1, and one for each feature."""
-    span = np.asarray(high, dtype=np.float64) - low
+    half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):
-        x = np.where((x > 0) & np.isfinite(x), x, 1.0)
-        return np.ldexp(1.0, -np.frexp(x)[1])
+        return np.ldexp(1.0, -1 - np.frexp(np.where(x > 0, x, 0.5))[1])
 
-    return float(power_of_two(span.max())), power_of_two(span)
+    return float(power_of_two(half.max())), power_of_two(half)
+
+
+def extreme_unit(scale, dtype):
+    """What to multiply data of this scale by, so that weights times its scale fit; mostly 1.
+
+    Huge data is left rather large, so that its smaller features do not vanish.
+    """
+    single = np.dtype(dtype) == np.float32
+    farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)
+    if 1 / farthest <= scale <= farthest:
+        return 1.0
+    return float(scale) if scale > 1 else float(scale) * large
 
 
 def n_far(problem):
@@ -136,7 +174,7 @@ def start(centers, feature_scale, problem):
         np.full((n_clusters, 3), np.nan),
         np.zeros(problem.max_iter + 1, dtype=np.uint64),
         np.full(problem.max_iter, np.nan),
-        np.array([0, 0, 0, 0, 1]),
+        np.array([0, 0, 0, 0, 1, 0]),
     )
 
 
@@ -181,7 +219,7 @@ def advance(phase, state, sums, problem):
     if brackets.open.any():
         return CENTER
     weigh(state, problem)
-    return STOP if state.counters[REASON] == ABANDONED else ASSIGN
+    return ASSIGN if state.counters[REASON] in (RUNNING, CONVERGED) else STOP
 
 
 @njit(**EXACT)
@@ -246,7 +284,7 @@ def weigh(state, problem):
     if problem.moving_offset:
         # The moving offset belongs to no fixed objective; the path shows Eq. 3 itself.
         offset, counted = log_mean(log_dispersion), -np.inf
-    update_weights(state.weights, log_dispersion, offset, p)
+    update_weights(state.weights, log_dispersion, offset, p, problem.weighting)
     _scale_weights(state, problem)
     iteration = counters[ITERATION]
     state.path[iteration] = log_objective(state.weights, log_dispersion, counted, p)
@@ -256,7 +294,18 @@ def weigh(state, problem):
             counters[REASON] = CONVERGED
     if _is_hopeless(state.path, iteration, problem.to_beat):
         counters[REASON] = ABANDONED
+    if not (_all_finite(state.centers) and _all_finite(state.weights)):
+        counters[REASON] = BROKEN
     counters[ITERATION] = iteration + 1
+
+
+@njit(**EXACT)
+def _all_finite(numbers):
+    unsound = 0
+    for l in range(len(numbers)):
+        for v in range(numbers.shape[1]):
+            unsound += not np.isfinite(numbers[l, v])
+    return unsound == 0
 
 
 @njit(**EXACT)
@@ -297,7 +346,10 @@ def measure(state, sums, problem):
         for v in range(n_features):
             z = np.float64(state.centers[l, v])
             reach = max(sums.high[l, v] - z, z - sums.low[l, v])
-            if sums.mass[l] == 0 or reach == 0:
+            if not np.isfinite(reach) and sums.mass[l] > 0:
+                state.counters[REASON] = BROKEN
+                return STOP
+            if sums.mass[l] == 0 or reach < smallest_span(state.centers):
                 brackets.log_dispersion[l, v] = -np.inf
                 continue
             scale = brackets.scale[l, v]

@@ -1,6 +1,5 @@
 """MinkowskiWeightedKMeans: the estimator, and what a fitted one says of rows."""
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -23,6 +22,10 @@ from cafelearn._validation import (
     is_dask,
     lazy_on_dask,
 )
+from cafelearn._warning import warn_caller
+from cafelearn.diagnosis import check_sizes, warn_of
+from cafelearn.diagnosis import check_weights as check_feature_weights
+from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.placing import assign, distances, make_model
 from cafelearn.starts import prepare, run_starts
 
@@ -46,6 +49,12 @@ class MinkowskiWeightedKMeans(
         Minkowski exponent, above 1. It shapes the distance and, at the same time, the
         contrast of the weights: close to 1 only the most compact features of a cluster
         count, for large `p` all count alike.
+    weighting : {"cluster", "uniform"}, default="cluster"
+        How weights follow from the dispersions.
+
+        - "cluster": the paper's, one weight per cluster and feature.
+        - "uniform": all weights equal, which is ordinary Minkowski k-means; with ``p=2``
+          that of scikit-learn's KMeans. `dispersion_offset` has no effect then.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"
         What is added to every dispersion before the weights are computed, so that a
         feature that happens to be constant in a cluster does not take all of its weight.
@@ -114,6 +123,9 @@ class MinkowskiWeightedKMeans(
     stop_reason_ : {"converged", "cycle", "max_iter"}
         Why it stopped. A cycle, labels that come back after other labels, is possible only
         with ``dispersion_offset="mean"``.
+    diagnosis_ : list of Finding
+        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        are also warnings.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -122,7 +134,7 @@ class MinkowskiWeightedKMeans(
 
     See Also
     --------
-    sklearn.cluster.KMeans : The same with p = 2 and weights that are all equal.
+    sklearn.cluster.KMeans : What ``weighting="uniform"`` with p = 2 is.
 
     Notes
     -----
@@ -163,6 +175,7 @@ class MinkowskiWeightedKMeans(
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "p": [Interval(Real, 1, None, closed="neither")],
+        "weighting": [StrOptions(set(WEIGHTINGS))],
         "dispersion_offset": [
             StrOptions({"mean", "fixed"}),
             Interval(Real, 0, None, closed="left"),
@@ -182,6 +195,7 @@ class MinkowskiWeightedKMeans(
         n_clusters=8,
         *,
         p=2.0,
+        weighting="cluster",
         dispersion_offset="mean",
         init="random",
         n_init=10,
@@ -194,6 +208,7 @@ class MinkowskiWeightedKMeans(
     ):
         self.n_clusters = n_clusters
         self.p = p
+        self.weighting = weighting
         self.dispersion_offset = dispersion_offset
         self.init = init
         self.n_init = n_init
@@ -232,13 +247,20 @@ class MinkowskiWeightedKMeans(
             run_starts([job], self.n_jobs, self.verbose)
             n_found = job.best.n_found
         if n_found < self.n_clusters:
-            warnings.warn(
+            warn_caller(
                 f"Number of distinct clusters ({n_found}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
+        warn_of(self.diagnosis_, type(self).__name__)
         return self
+
+    @property
+    def diagnosis_(self):
+        """What speaks against the fit, as a list of Finding."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return [*check_sizes(self._mass), *check_feature_weights(self, names)]
 
     @lazy_on_dask
     def predict(self, X):

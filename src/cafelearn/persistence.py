@@ -3,16 +3,15 @@
 import io
 import json
 import zipfile
-import zlib
 from copy import copy
 from pathlib import Path
 
 import numpy as np
 import sklearn
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._files import atomic_path
+from cafelearn._model_checks import UnsoundModel, check_archive, check_model
 from cafelearn._validation import is_dask
 from cafelearn._words import listed
 from cafelearn.cafe import CAFE
@@ -23,7 +22,7 @@ from cafelearn.tabular import TabularCAFE
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
 FORMAT = 1
-HEADER = "cafelearn.json"
+HEADER, SCHEMA = "cafelearn.json", "schema.json"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
 # What a file may hold, whatever else skops would trust. No functions, no methods: these
@@ -113,7 +112,7 @@ def save_model(model, path, force: bool = False) -> Path:
             f"{MODELS[-1].__name__}, got {type(model).__name__}."
         )
     check_is_fitted(model)
-    data = _pack(without_lazy_labels(model))
+    data = _pack_soundly(without_lazy_labels(model))
     unknown = _untrusted(_schema(zipfile.ZipFile(io.BytesIO(data))))
     if unknown:
         raise ModelFileError(
@@ -144,8 +143,9 @@ def load_model(path):
     Raises
     ------
     ModelFileError
-        If the file is not a model, is damaged, comes from a later version of the package or
-        holds types that are not trusted.
+        If the file is not a model, is damaged, comes from a later version of the package,
+        holds types that are not trusted or arrays that do not fit together, or would unpack
+        to far more than its size.
 
     See Also
     --------
@@ -173,11 +173,14 @@ def load_model(path):
         raise ModelFileError(f"{path} is not a model: it is no skops file.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_archive(archive, len(data), (HEADER, SCHEMA))
             _check_header(path, archive)
             unknown = _untrusted(_schema(archive))
     except ModelFileError:
         raise
-    except (zipfile.BadZipFile, zlib.error, *_MALFORMED) as error:
+    except UnsoundModel as error:
+        raise ModelFileError(f"{path} was not loaded: {_short(error)}.") from error
+    except Exception as error:  # whatever a file can be damaged into
         raise ModelFileError(f"{path} is damaged or cut off: {_short(error)}.") from error
     if unknown:
         raise ModelFileError(
@@ -185,20 +188,6 @@ def load_model(path):
             f"{listed(unknown, str)}."
         )
     return _unpack(path, data)
-
-
-_MALFORMED = (
-    AttributeError,
-    EOFError,
-    ImportError,
-    KeyError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def _skops():
@@ -217,16 +206,34 @@ def without_lazy_labels(model):
     if is_dask(getattr(model, "labels_", None)):
         del model.labels_
     if hasattr(model, "models_"):
-        model.models_ = {p: without_lazy_labels(m) for p, m in model.models_.items()}
+        chosen = model.models_.index(model.model_)
+        model.models_ = [without_lazy_labels(m) for m in model.models_]
+        model.model_ = model.models_[chosen]
     if hasattr(model, "cafe_"):
         model.cafe_ = without_lazy_labels(model.cafe_)
     return model
 
 
-def _pack(model):
+def _pack_soundly(model):
+    """Pack a model; without compression if load_model would take it for a zip bomb."""
+    for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        data = _pack(model, compression)
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                check_archive(archive, len(data), (HEADER, SCHEMA))
+            return data
+        except UnsoundModel as error:
+            problem = error
+    raise ModelFileError(
+        f"save_model cannot save this {type(model).__name__}: {problem}; load_model would "
+        "refuse it."
+    )
+
+
+def _pack(model, compression=zipfile.ZIP_DEFLATED):
     buffer = io.BytesIO()
     try:
-        _skops().dump(model, buffer, compression=zipfile.ZIP_DEFLATED)
+        _skops().dump(model, buffer, compression=compression)
     except (AttributeError, TypeError, NotImplementedError, RecursionError) as error:
         parts = {
             type(part).__name__
@@ -253,11 +260,12 @@ def _unpack(path, data):
     skops_io = _skops()
     try:
         model = skops_io.loads(data, trusted=sorted(TRUSTED))
+        if not isinstance(model, MODELS):
+            raise UnsoundModel(f"it holds a {type(model).__name__}, not a model")
         check_is_fitted(model)
-    except (NotFittedError, zipfile.BadZipFile, zlib.error, *_MALFORMED) as error:
+        check_model(model)
+    except Exception as error:
         raise ModelFileError(f"{path} is damaged: {_short(error)}.") from error
-    if not isinstance(model, MODELS):
-        raise ModelFileError(f"{path} holds a {type(model).__name__}, not a model.")
     return model
 
 
@@ -274,7 +282,7 @@ def _check_header(path, archive):
 
 
 def _schema(archive):
-    return json.loads(archive.read("schema.json"))
+    return json.loads(archive.read(SCHEMA))
 
 
 def _untrusted(schema):

@@ -1,10 +1,19 @@
 """RangeScaler: the paper's normalisation, (x - mean) / (max - min)."""
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
+from cafelearn._validation import (
+    check_data,
+    check_span,
+    distributed,
+    first_name,
+    is_dask,
+    lazy_on_dask,
+)
+from cafelearn.machine import is_constant
 
 
 class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -14,7 +23,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     the standard deviation it does not favour features with one mode over features with
     several, which are the ones that hold the clusters.
 
-    A constant feature becomes 0.
+    A constant feature becomes 0, and so does one whose range is so small that numbers lose
+    digits (below 1e-307, or 5e-38 in single precision), up to as little. A range beyond the
+    largest float is an error.
 
     Attributes
     ----------
@@ -61,12 +72,13 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return distributed().fit_range_scaler(self, X)
         X = check_data(self, X)
         low, high = X.min(axis=0), X.max(axis=0)
+        check_span(low, high, self)
         # Halves first: the plain difference of huge numbers overflows.
         half = high / 2 - low / 2
         # About the middle, so that neither the sum nor its rounding depends on the offset.
         middle = low + half
         self.mean_ = middle + np.mean(X - middle, axis=0, dtype=np.float64).astype(X.dtype)
-        constant = low == high
+        constant = is_constant(low, high)
         self.mean_[constant] = low[constant]
         self.range_ = np.where(constant, X.dtype.type(1), 2 * half)
         return self
@@ -115,3 +127,18 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def scale_rows(scaler, X):
+    """Checked rows as a fitted scaler, or none, gives them to the clustering."""
+    if scaler is None or len(X) == 0:
+        return X
+    spread = getattr(scaler, "scale_", None)
+    if spread is not None and not np.isfinite(spread).all():
+        name = first_name(scaler, ~np.isfinite(spread))
+        raise ValueError(
+            f"{type(scaler).__name__} cannot scale column {name}: its variance exceeds the "
+            "largest float. Divide it by a constant, or use scaling='range'."
+        )
+    with config_context(assume_finite=True):
+        return np.ascontiguousarray(scaler.transform(X), dtype=X.dtype)

@@ -7,15 +7,14 @@ uniform at the start of the algorithm, so distances here are plain Minkowski dis
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from sklearn.utils import check_array
 
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import hash_of as mix
 from cafelearn.kernels.assign import project_rows
-from cafelearn.kernels.compiling import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES, njit
 from cafelearn.kernels.weights import log_mean, update_weights
-from cafelearn.machine import data_scale, make_problem
+from cafelearn.machine import data_scale, half_span, make_problem
 from cafelearn.placing import assign, distances, make_model
 
 # Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
@@ -24,17 +23,23 @@ RANKED_ROWS = 5_000
 # Such numbers tell rows apart by this many of the 52 bits behind the point, so that another
 # unit of measurement, which rounds differently, gives the same draw.
 KEPT_BITS = 24
+# Sums that differ by less than this, relatively, are ties: the order of rows rounds them.
+TIE = 1e-9
 # Below this fraction of its range a value is as good as the smallest one.
 NOTHING = 2.0**-45
 
 
-def make_start(estimator, X, sample_weight, low, high, offset):
-    """The function that makes the initial centres of a start from its seed."""
+def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
+    """The function that makes the initial centres of a start from its seed.
+
+    `shown` are the rows as the user knows them, and what they were multiplied by since.
+    """
+    user_rows, unit = (X, 1.0) if shown is None else shown
     init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
     name = init if isinstance(init, str) else None
     scale, feature_scale = data_scale(low, high)
     if name in ("random", "k-means++"):
-        draw = make_draw(X, sample_weight, high / 2 - low / 2, low)
+        draw = make_draw(X, sample_weight, half_span(low, high), low)
 
     def start(seed):
         if name == "random":
@@ -43,8 +48,9 @@ def make_start(estimator, X, sample_weight, low, high, offset):
             rng = np.random.default_rng(seed)
             return kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
         if name == "anomalous":
-            return anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset)
-        return given_centers(init, X, X, n_clusters, seed)
+            problem = make_problem(X, p, scale, offset, 1, 0.0, estimator.weighting)
+            return anomalous(X, n_clusters, sample_weight, feature_scale, problem)
+        return given_centers(init, user_rows, X, n_clusters, seed, unit)
 
     return start
 
@@ -218,10 +224,15 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
         reached = powers(X, candidates, p, scale)
         if l:
             np.minimum(reached, nearest[:, None], out=reached)
-        best = np.argmin(sample_weight @ reached)
+        best = first_smallest(sample_weight @ reached)
         centers[l] = candidates[best]
         nearest = np.ascontiguousarray(reached[:, best])
     return centers
+
+
+def first_smallest(totals):
+    """Index of the smallest number; of those that rounding may have told apart, the first."""
+    return int(np.argmax(totals <= totals.min() * (1 + TIE)))
 
 
 def pull_of(draw, strengths):
@@ -235,7 +246,7 @@ def powers(X, centers, p, scale):
     return (distances(X, make_model(centers, weights, p, scale, X.dtype)) * scale) ** p
 
 
-def given_centers(init, shown, X, n_clusters, seed):
+def given_centers(init, shown, X, n_clusters, seed, unit=1.0):
     """Centres that the user gave, or that a callable makes of the rows it is shown."""
     if callable(init):
         state = np.random.RandomState(np.random.MT19937(seed))
@@ -251,10 +262,18 @@ def given_centers(init, shown, X, n_clusters, seed):
             f"The shape of the initial centers {centers.shape} does not match the number "
             f"of features of the data {X.shape[1]}."
         )
+    return centers if unit == 1 else _times(centers, unit)
+
+
+def _times(centers, unit):
+    with np.errstate(over="ignore"):
+        centers = centers * centers.dtype.type(unit)
+    if not np.isfinite(centers).all():
+        raise ValueError("The initial centers are too far from the data for its format.")
     return centers
 
 
-def anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset):
+def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
     """Centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
 
     A cluster grows around the row farthest from the Minkowski centre of the data, against
@@ -263,14 +282,14 @@ def anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset):
     are fewer clusters than asked for, the rows farthest from the centres found complete
     them.
     """
+    problem = problem._replace(swift=False, anchored=False)
+    p, scale = problem.geometry.p, problem.scale
     middle, _ = one_cluster(X, sample_weight, feature_scale, p)
     left = np.flatnonzero(sample_weight > 0)
     found, sizes = [], []
     while len(left) and len(found) < len(X):
         rows, mass = np.ascontiguousarray(X[left]), sample_weight[left]
-        members, center = _anomalous_cluster(
-            rows, mass, middle, p, scale, feature_scale, offset
-        )
+        members, center = _anomalous_cluster(rows, mass, middle, feature_scale, problem)
         found.append(center)
         sizes.append(mass[members].sum())
         left = left[~members]
@@ -284,14 +303,13 @@ def anomalous(X, n_clusters, sample_weight, p, scale, feature_scale, offset):
     return centers
 
 
-def _anomalous_cluster(X, sample_weight, middle, p, scale, feature_scale, offset):
+def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
     """Members and centre of the cluster around the row farthest from `middle`."""
-    n_features = X.shape[1]
+    n_features, p, scale = X.shape[1], problem.geometry.p, problem.scale
     weights = np.full((2, n_features), 1 / n_features, dtype=X.dtype)
     _, away = assign(X, make_model(middle[None, :], weights[:1], p, scale, X.dtype))
     seed = np.argmax(away)
     center = X[seed]
-    problem = make_problem(X, p, scale, offset, 1, 0.0)._replace(swift=False, anchored=False)
     members, seen = None, set()
     while True:
         pair = np.stack([middle, center])
@@ -323,5 +341,5 @@ def _weights_about(center, X, sample_weight, problem):
         log_dispersions = np.log(dispersions)[None, :] - p * np.log(problem.scale)
     offset = log_mean(log_dispersions) if problem.moving_offset else problem.log_offset
     weights = np.empty_like(log_dispersions)
-    update_weights(weights, log_dispersions, offset, p)
+    update_weights(weights, log_dispersions, offset, p, problem.weighting)
     return weights[0]

@@ -6,7 +6,6 @@ follow need only the members near the centre.
 """
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.anchors import sum_values
 from cafelearn.kernels.brackets import ALL, CLOSED, EACH, LAST, NEAR, NEARBY_COUNT
@@ -19,12 +18,12 @@ from cafelearn.kernels.centers import (
     set_anchor,
     settle_pair,
 )
-from cafelearn.kernels.compiling import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES, njit
 from cafelearn.kernels.moving import measure_drift
 from cafelearn.kernels.sums import COUNT
 from cafelearn.machine import (
-    ABANDONED,
     CHANGED,
+    CONVERGED,
     END,
     FIRST,
     ITERATION,
@@ -34,6 +33,7 @@ from cafelearn.machine import (
     NEARBY,
     REASON,
     RESEED,
+    RUNNING,
     STOP,
     SURVEY,
     judge,
@@ -221,7 +221,7 @@ def _next_phase(state, problem):
         _join(state)
         return LOOK
     weigh(state, problem)
-    if state.counters[REASON] == ABANDONED:
+    if state.counters[REASON] not in (RUNNING, CONVERGED):
         return STOP
     # The first weights make so many rows move that their pulls tell little.
     state.counters[SURVEY] = problem.anchored and state.counters[ITERATION] == 1

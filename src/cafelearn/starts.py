@@ -1,19 +1,26 @@
 """The starts of mwk-means: what they need, running them, and the best one as attributes."""
 
 import sys
-import warnings
 from contextvars import ContextVar
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from cafelearn import seeding
 from cafelearn._seeds import seed_sequence
-from cafelearn._validation import check_data, check_enough_rows, check_weights
-from cafelearn.descent import descend, one_cluster
+from cafelearn._validation import (
+    check_data,
+    check_enough_rows,
+    check_weights,
+    ordinary_weights,
+    weight_exponent,
+)
+from cafelearn._warning import warn_caller
+from cafelearn.descent import Interrupts, descend, one_cluster
 from cafelearn.kernels.assign import chunk_rows
-from cafelearn.kernels.weights import log_mean
-from cafelearn.machine import data_scale, make_problem
+from cafelearn.kernels.weights import WEIGHTINGS, log_mean
+from cafelearn.machine import data_scale, extreme_unit, is_constant, make_problem
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
@@ -22,6 +29,22 @@ PILOTS = 5
 # Called by run_starts with the numbers of starts done and to do, from the caller's thread.
 # A program that shows progress sets it, whatever estimator it is that fits.
 PROGRESS = ContextVar("progress", default=None)
+
+
+class Units(NamedTuple):
+    """Powers of two that keep extreme data and weights from leaving the format."""
+
+    data: float = 1.0  # the rows were multiplied by this
+    weight_exponent: int = 0  # the weights by 2 to this
+
+    def log_dispersion(self, p):
+        """What that has added to the logarithm of a dispersion."""
+        if self == NO_UNITS:
+            return 0.0
+        return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
+
+
+NO_UNITS = Units()
 
 
 class Job:
@@ -33,6 +56,12 @@ class Job:
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
         self.to_beat = np.inf
+        self.units, self.interrupts = NO_UNITS, Interrupts()
+
+    @property
+    def log_unit(self):
+        """What its units have added to the logarithm of a dispersion."""
+        return self.units.log_dispersion(self.estimator.p)
 
     @property
     def n_pilots(self):
@@ -47,6 +76,7 @@ class Job:
             self.feature_scale,
             self.problem,
             n_threads,
+            self.interrupts,
         )
 
     def end_pilots(self):
@@ -69,18 +99,43 @@ def prepare(estimator, X, sample_weight=None):
     X = check_data(estimator, X)
     sample_weight = check_weights(sample_weight, X, estimator)
     check_enough_rows(estimator, X)
+    exponent = weight_exponent(sample_weight.max())
+    sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
     # Rows without weight must not count, not even for the scale.
     weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
     low, high = weighed.min(axis=0), weighed.max(axis=0)
-    warn_of_constant_features(estimator, low == high)
+    warn_of_constant_features(estimator, is_constant(low, high))
+    shown, scale = X, data_scale(low, high)[0]
+    units = Units(extreme_unit(scale, X.dtype), exponent)
+    if units.data != 1:
+        X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
     scale, feature_scale = data_scale(low, high)
     offset = log_offset(
-        estimator, lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1]
+        estimator,
+        lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1],
+        units,
     )
-    problem = make_problem(X, estimator.p, scale, offset, estimator.max_iter, estimator.tol)
-    start = seeding.make_start(estimator, X, sample_weight, low, high, offset)
+    problem = problem_of(estimator, X, scale, offset)
+    start = seeding.make_start(
+        estimator, X, sample_weight, low, high, offset, (shown, units.data)
+    )
     seeds = start_seeds(estimator)
-    return Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
+    job = Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
+    job.units = units
+    return job
+
+
+def problem_of(estimator, X, scale, offset):
+    """The Problem of an estimator on these rows."""
+    return make_problem(
+        X,
+        estimator.p,
+        scale,
+        offset,
+        estimator.max_iter,
+        estimator.tol,
+        estimator.weighting,
+    )
 
 
 def run_starts(jobs, n_jobs, verbose=0):
@@ -92,14 +147,20 @@ def run_starts(jobs, n_jobs, verbose=0):
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
     n_starts = len(pilots) + len(others)
     done = 0
-    # In two rounds, so that what a start has to beat does not depend on who comes first.
-    for tasks in (pilots, others):
-        for job, result in _run_tasks(tasks, n_jobs):
-            done += 1
-            job.take(result)
-            report_start(job, result, done, n_starts, verbose)
+    try:
+        # In two rounds, so that what a start has to beat does not depend on who comes first.
+        for tasks in (pilots, others):
+            for job, result in _run_tasks(tasks, n_jobs):
+                done += 1
+                job.take(result)
+                report_start(job, result, done, n_starts, verbose)
+            for job in jobs:
+                job.end_pilots()
+    except BaseException:
+        # Those that run on other threads would go on for nobody.
         for job in jobs:
-            job.end_pilots()
+            job.interrupts.halt()
+        raise
     for job in jobs:
         set_attributes(job)
 
@@ -136,7 +197,7 @@ def report_start(job, result, done, n_starts, verbose):
     if verbose:
         sys.stderr.write(
             f"start {done}/{n_starts} (p={job.estimator.p:g}): objective "
-            f"{to_units(result.log_inertia):.6g}, {result.n_iter} iterations, "
+            f"{to_units(result.log_inertia - job.log_unit):.6g}, {result.n_iter} iterations, "
             f"{result.stop_reason}\n"
         )
 
@@ -148,17 +209,16 @@ def to_units(log_values):
 
 
 def warn_of_constant_features(estimator, constant):
-    if isinstance(estimator.dispersion_offset, str) or estimator.dispersion_offset > 0:
+    offset = estimator.dispersion_offset
+    if isinstance(offset, str) or offset > 0 or not uses_offset(estimator):
         return
     if constant.any() and not constant.all():
         names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
         shown = ", ".join(repr(name) for name in names[:5].tolist())
-        warnings.warn(
+        warn_caller(
             f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
             f"that do not vary, and {len(names)} of X are constant ({shown}"
-            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset.",
-            UserWarning,
-            stacklevel=5,
+            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset."
         )
 
 
@@ -173,26 +233,35 @@ def _is(value, name):
     return isinstance(value, str) and value == name
 
 
-def log_offset(estimator, one_cluster_dispersions):
+def uses_offset(estimator):
+    """Whether `dispersion_offset` has an effect on the weights of this estimator."""
+    return WEIGHTINGS[estimator.weighting].uses_offset
+
+
+def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
     """Log of the constant that is added to the dispersions, or the word "mean"."""
     offset = estimator.dispersion_offset
+    if not uses_offset(estimator):
+        return -np.inf
     if _is(offset, "mean"):
         return "mean"
     if _is(offset, "fixed"):
         return log_mean(one_cluster_dispersions()) + np.log(0.1 / estimator.n_clusters)
-    return np.log(offset) if offset > 0 else -np.inf
+    return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf
 
 
 def set_attributes(job):
     """Fit the estimator of a job whose starts have all ended."""
-    estimator, result = job.estimator, job.best
+    estimator, result, shift = job.estimator, job.best, job.log_unit
+    centers, unit = result.centers, job.units.data
     estimator.labels_ = result.labels
-    estimator.cluster_centers_ = result.centers
+    estimator.cluster_centers_ = centers if unit == 1 else centers / centers.dtype.type(unit)
     estimator.feature_weights_ = result.weights
-    estimator.dispersions_ = to_units(result.log_dispersions)
-    estimator.inertia_ = float(to_units(result.log_inertia))
-    estimator.objective_path_ = to_units(result.log_path)
-    estimator.init_objectives_ = to_units(np.asarray(job.log_objectives))
+    estimator.dispersions_ = to_units(result.log_dispersions - shift)
+    estimator.inertia_ = float(to_units(result.log_inertia - shift))
+    estimator.objective_path_ = to_units(result.log_path - shift)
+    estimator.init_objectives_ = to_units(np.asarray(job.log_objectives) - shift)
     estimator.n_iter_ = result.n_iter
     estimator.stop_reason_ = result.stop_reason
-    estimator._scale = job.problem.scale
+    estimator._scale = job.problem.scale * unit
+    estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)

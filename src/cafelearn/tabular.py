@@ -51,6 +51,8 @@ class TabularCAFE(
         The fitted CAFE.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
+    diagnosis_ : list of Finding
+        What speaks against the fit, see :class:`CAFE`.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -227,6 +229,11 @@ class TabularCAFE(
         if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
             encoded.index = pd.Index(X[self.id_column], name=self.id_column)
         return encoded
+
+    @property
+    def diagnosis_(self):
+        """What speaks against the fit, as a list of Finding."""
+        return self._fitted().diagnosis_
 
     def _fitted(self):
         check_is_fitted(self)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import cafelearn
-from cafelearn.cli.session import clean, one_line
+from cafelearn.cli.session import clean, one_line, silence
 
 app = typer.Typer(
     name="cafe",
@@ -47,8 +47,20 @@ def _options(
     """Cluster-Adaptive Feature Extraction for tables."""
 
 
+def _open_streams():
+    """Open standard streams that are closed (``>&-``), so that no file takes their place."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != descriptor:
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+            setattr(sys, name, open(descriptor, "w", closefd=False))  # noqa: SIM115
+
+
 def run(args):
     """Run the app; every end is an exit code, and wrong usage is one line on stderr."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal cannot show must not end the program.
         if hasattr(stream, "reconfigure"):
@@ -62,7 +74,7 @@ def run(args):
         return 130
     except BrokenPipeError:
         # The reader has gone; what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         return 1
     except Exception as error:
         # Click's exceptions, whether typer brings its own click or imports it.

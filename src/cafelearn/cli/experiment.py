@@ -1,7 +1,5 @@
-"""cafe reproduce, cafe tables, cafe theory: the paper's experiments and their results."""
+"""cafe reproduce, tables, study and theory: the experiments and their results."""
 
-import time
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +7,20 @@ from typing import Annotated
 import typer
 
 from cafelearn.cli import options
+from cafelearn.cli.running import (
+    Names,
+    Numbers,
+    Out,
+    Processes,
+    RetryFailed,
+    Scheduler,
+    given,
+    run_plan,
+    split,
+    write_texts,
+)
 from cafelearn.cli.session import session
 
-SECONDS = 30  # between two lines of progress
 SUFFIXES = {"text": "txt", "md": "md", "latex": "tex", "csv": "csv", "html": "html"}
 
 
@@ -25,22 +34,16 @@ class Format(StrEnum):
     html = "html"
 
 
-SEVERAL = "Several are separated by commas."
-Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Only these. {SEVERAL}")]
-Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Only these. {SEVERAL}")]
-
-
 def register(app):
     """Add the commands."""
     app.command("reproduce")(reproduce)
     app.command("tables")(tables)
+    app.command("study")(study)
     app.command("theory")(theory)
 
 
 def reproduce(
-    out: Annotated[
-        Path, typer.Option(help="Directory of the runs; an interrupted one is continued.")
-    ] = Path("reproduction"),
+    out: Out = Path("reproduction"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Two versions and few restarts: minutes, not hours.")
     ] = False,
@@ -52,15 +55,9 @@ def reproduce(
         int | None,
         typer.Option(min=1, help="Noisy versions of each data set.", show_default="20"),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
-    ] = -1,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run those again that have failed.")
-    ] = False,
+    jobs: Processes = -1,
+    scheduler: Scheduler = None,
+    retry_failed: RetryFailed = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
@@ -69,40 +66,79 @@ def reproduce(
     with session("reproduce", quiet, as_json, debug) as run:
         from cafelearn.experiments import QUICK, Plan, Settings, read_results, run_grid
 
-        chosen = {
-            "datasets": _split(datasets, str, "--datasets"),
-            "methods": _split(methods, str, "--methods"),
-            "levels": _split(levels, float, "--levels"),
-            "scales": _split(scales, float, "--scales"),
-            "versions": versions or (2 if quick else None),
-        }
-        plan = Plan(
-            **{name: value for name, value in chosen.items() if value is not None},
-            settings=QUICK if quick else Settings(),
+        chosen = given(
+            datasets=split(datasets, str, "--datasets"),
+            methods=split(methods, str, "--methods"),
+            levels=split(levels, float, "--levels"),
+            scales=split(scales, float, "--scales"),
+            versions=versions or (2 if quick else None),
         )
-        run.note(f"{len(plan):,} runs on {len(plan.samples()):,} noisy data sets, in {out}.")
-        with _watch(run) as update:
-            end = run_grid(
-                plan,
-                out,
-                n_jobs=jobs,
-                scheduler=scheduler,
-                retry_failed=retry_failed,
-                progress=update,
-            )
-        if end.failed:
-            run.remark(f"{end.failed} runs failed; --retry-failed runs them again.")
+        plan = Plan(**chosen, settings=QUICK if quick else Settings())
+        run_plan(
+            run,
+            run_grid,
+            plan,
+            out,
+            "noisy data sets",
+            n_jobs=jobs,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+        )
         files = _write_results(run, read_results(out), out)
-        run.facts |= {
-            "directory": out,
-            "done": end.done,
-            "failed": end.failed,
-            "seconds": end.elapsed,
-            "files": files,
-        }
+        run.facts["files"] = files
         run.say()
         run.say(f"Written to {out}: {', '.join(path.name for path in files)}")
         run.say(f"The tables: cafe tables {out}")
+
+
+def study(
+    out: Out = Path("study"),
+    datasets: Names = None,
+    regimes: Names = None,
+    methods: Names = None,
+    tasks: Names = None,
+    versions: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many versions of each data set."),
+    ] = None,
+    jobs: Processes = -1,
+    scheduler: Scheduler = None,
+    retry_failed: RetryFailed = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+    debug: options.Debug = False,
+):
+    """Compare CAFE with what else one could take: how good are the labels and the features?"""
+    with session("study", quiet, as_json, debug) as run:
+        from cafelearn.experiments import StudyPlan, read_study, run_study
+        from cafelearn.experiments.answers_text import render, summarise
+
+        plan = StudyPlan(
+            **given(
+                datasets=split(datasets, str, "--datasets"),
+                regimes=split(regimes, str, "--regimes"),
+                methods=split(methods, str, "--methods"),
+                tasks=split(tasks, str, "--tasks"),
+                versions=versions,
+            )
+        )
+        run_plan(
+            run,
+            run_study,
+            plan,
+            out,
+            "data sets and tasks",
+            n_jobs=jobs,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+        )
+        results = read_study(out)
+        run.facts["files"] = write_texts(out, {"study.md": render(results)})
+        run.facts["tables"] = {}
+        for title, table in summarise(results).items():
+            run.facts["tables"][title] = table.reset_index().to_dict("records")
+            _show_frame(run, title, table)
+        run.say(f"Written to {out}: study.md")
 
 
 def tables(
@@ -160,19 +196,8 @@ def theory(
         raise typer.Exit(1)
 
 
-def _split(text, kind, option):
-    """The values of an option such as --scales 1,5."""
-    if text is None:
-        return None
-    try:
-        return [kind(part.strip()) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{option} needs numbers such as 1,5, got {text!r}.") from None
-
-
 def _write_results(run, results, directory):
     """The tables in all formats, the comparison in words and the report."""
-    from cafelearn._files import atomic_path
     from cafelearn.experiments.compare import compare, summary
     from cafelearn.experiments.tables import render
 
@@ -180,11 +205,7 @@ def _write_results(run, results, directory):
     texts = {"comparison.txt": words + "\n"}
     for format, suffix in SUFFIXES.items():
         texts[f"tables.{suffix}"] = render(results, format)
-    files = []
-    for name, text in texts.items():
-        with atomic_path(directory / name, force=True) as path:
-            path.write_text(text, encoding="utf-8")
-        files.append(directory / name)
+    files = write_texts(directory, texts)
     try:
         from cafelearn.report import write_experiment_report
 
@@ -203,49 +224,12 @@ def _write_results(run, results, directory):
     return files
 
 
-@contextmanager
-def _watch(run):
-    """Show the progress of a grid: a bar on a terminal, now and then a line elsewhere."""
-    if run.quiet:
-        yield None
-        return
-    if not run.is_terminal():
-        yield _lines(run)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+def _show_frame(run, title, frame):
+    """Show a data frame of numbers as a table."""
+    from cafelearn.cli.tables import make_table, plain
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("runs", total=None, words="")
-        yield lambda state: bar.update(
-            task, completed=state.done, total=state.total, words=_words(state)
-        )
-
-
-def _lines(run):
-    last = time.monotonic()
-
-    def update(state):
-        nonlocal last
-        if time.monotonic() - last >= SECONDS or state.done == state.total:
-            last = time.monotonic()
-            run.note(f"{state.done:,} of {state.total:,} runs, {_words(state)}")
-
-    return update
-
-
-def _words(state):
-    words = [f"{_span(state.elapsed)} so far"]
-    if state.remaining is not None and state.done < state.total:
-        words.append(f"{_span(state.remaining)} to go")
-    if state.failed:
-        words.append(f"{state.failed} failed")
-    return ", ".join(words)
-
-
-def _span(seconds):
-    """Seconds as 1:02:03 or 2:03."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    table = make_table(frame.index.name or "", *(f">{name}" for name in frame.columns))
+    for name, row in frame.iterrows():
+        cells = ("" if value != value else f"{value:.3f}" for value in row)
+        table.add_row(plain(name), *cells)
+    run.show(title, table)

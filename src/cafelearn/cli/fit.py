@@ -9,11 +9,13 @@ import typer
 
 from cafelearn._words import listed, suggestion
 from cafelearn.cli import options
+from cafelearn.cli.candidates import method_settings
 from cafelearn.cli.session import session
 
 OUTPUT = "Output"
 COLUMNS = "Columns"
 METHOD = "Method"
+MANY = "Comma-separated or repeated. [default: several]"
 
 
 class Extractor(StrEnum):
@@ -27,19 +29,11 @@ class Extractor(StrEnum):
     umap = "umap"
 
 
-class Rescaling(StrEnum):
-    """Names of rescalings."""
+class Selection(StrEnum):
+    """Names of selections."""
 
-    origin = "origin"
-    centroid = "centroid"
-
-
-class Scaling(StrEnum):
-    """Names of scalings."""
-
-    range = "range"
-    standard = "standard"
-    none = "none"
+    likelihood = "likelihood"
+    agreement = "agreement"
 
 
 class Impute(StrEnum):
@@ -70,31 +64,59 @@ def fit(
     extractor: Annotated[
         Extractor, typer.Option(help="How to extract features.", rich_help_panel=METHOD)
     ] = Extractor.pca,
-    p: Annotated[
-        list[float] | None,
+    paper: Annotated[
+        bool,
         typer.Option(
-            "--p",
-            help="Minkowski exponent to try; repeat it. [1.1, 1.5, 2, 3]",
+            "--paper",
+            help="Use the settings of the paper (Algorithm 2).",
+            rich_help_panel=METHOD,
+        ),
+    ] = False,
+    selection: Annotated[
+        Selection | None,
+        typer.Option(
+            help="How to choose among the candidates: every combination of the exponents, "
+            "scalings, weightings and offsets.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    p: Annotated[
+        list[str] | None,
+        typer.Option("--p", help=f"Minkowski exponents to try. {MANY}", rich_help_panel=METHOD),
+    ] = None,
+    scaling: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Scalings to try: range, standard or none. {MANY}", rich_help_panel=METHOD
+        ),
+    ] = None,
+    weighting: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Weightings to try, such as cluster or uniform. {MANY}",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Dispersion offsets to try: mean, fixed or a number. {MANY}",
             rich_help_panel=METHOD,
         ),
     ] = None,
     rescaling: Annotated[
-        Rescaling,
-        typer.Option(help="What the weights shrink rows towards.", rich_help_panel=METHOD),
-    ] = Rescaling.origin,
-    scaling: Annotated[
-        Scaling, typer.Option(help="How to scale the features first.", rich_help_panel=METHOD)
-    ] = Scaling.range,
-    offset: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Dispersion offset: mean, fixed or a number.", rich_help_panel=METHOD
+            help="What to extract features from, such as distances, origin or centroid.",
+            rich_help_panel=METHOD,
         ),
-    ] = "mean",
+    ] = None,
     n_init: Annotated[
-        int,
-        typer.Option(help="Number of starts for each exponent.", min=1, rich_help_panel=METHOD),
-    ] = 50,
+        int | None,
+        typer.Option(
+            help="Number of starts for each candidate.", min=1, rich_help_panel=METHOD
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel=METHOD)
     ] = 0,
@@ -157,19 +179,18 @@ def fit(
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header)
         is_large = _check_files(out, model, report, force, data, extractor, scheduler)
+        method = method_settings(
+            paper, selection, p, scaling, weighting, offset, rescaling, n_init
+        )
         estimator = _estimator(
             clusters,
             cafe={
                 "n_components": components,
                 "extractor": extractor.value,
-                "rescaling": rescaling.value,
-                "scaling": None if scaling is Scaling.none else scaling.value,
-                "dispersion_offset": _offset(offset),
-                "n_init": n_init,
                 "n_jobs": jobs,
                 "random_state": seed,
-            }
-            | ({"p": tuple(p)} if p else {}),
+                **method,
+            },
             impute=impute.value if impute else None,
             categorical=list(category or ()),
             drop=[*(drop or ()), *([label] if label else ())],
@@ -182,15 +203,6 @@ def fit(
         _check_names(frame, label, row_id)
         _fit(run, estimator, frame, label)
         _write(run, estimator, frame, label, data, out, model, report, force)
-
-
-def _offset(text):
-    if text in ("mean", "fixed"):
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--offset needs mean, fixed or a number, got {text!r}.") from None
 
 
 def _check_files(out, model, report, force, data, extractor, scheduler):
@@ -232,7 +244,7 @@ def _read(run, data, reading):
 
     frame = read_table(data, reading, run.remark)
     run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
-    run.say(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
+    run.tell(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
     return frame
 
 
@@ -248,7 +260,7 @@ def _fit_large(run, estimator, data, scheduler, label, out, model, report, force
     from cafelearn.cli.large_pass import computing, read
 
     with computing(scheduler, estimator.cafe.n_jobs):
-        table = read(run, data, run.say)
+        table = read(run, data, run.tell)
         _check_names(table.frame, label, estimator.id_column)
         large.fit(run, estimator, table, label, out, force)
         _remark_columns(run, estimator, table.frame.partitions[0].compute().head(1_000))
@@ -268,10 +280,16 @@ def _fit(run, estimator, frame, label):
     import numpy as np
 
     from cafelearn.cli.progress import watch
-    from cafelearn.cli.summary import agreement_with, doubtful_rows, facts_of, show_fit
+    from cafelearn.cli.summary import (
+        agreement_with,
+        doubtful_rows,
+        facts_of,
+        findings_shown_here,
+        show_fit,
+    )
 
     begin = time.perf_counter()
-    with watch(run, len(frame)):
+    with watch(run, len(frame)), findings_shown_here():
         estimator.fit(frame)
     seconds = time.perf_counter() - begin
     encoded = estimator.encode(frame)
@@ -283,10 +301,6 @@ def _fit(run, estimator, frame, label):
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = agreement_with(estimator.labels_, frame[label])
-    run.say(
-        f"Fitted CAFE on {encoded.shape[1]:,} features in {seconds:.1f} s; "
-        f"extracted {run.facts['components']:,}"
-    )
     show_fit(run, run.facts)
 
 

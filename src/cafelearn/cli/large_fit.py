@@ -7,7 +7,13 @@ import numpy as np
 
 from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
-from cafelearn.cli.summary import LOWEST, doubtful_rows, facts_of, show_fit
+from cafelearn.cli.summary import (
+    LOWEST,
+    doubtful_rows,
+    facts_of,
+    findings_shown_here,
+    show_fit,
+)
 
 # Rows that a report is made from.
 REPORT_ROWS = 10_000
@@ -20,7 +26,7 @@ def fit(run, estimator, large, label, out, force):
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
-    with watch(run, sum(large.lengths)):
+    with watch(run, sum(large.lengths)), findings_shown_here():
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
     found = _survey(run, estimator, large, label, out, force)
@@ -28,10 +34,6 @@ def fit(run, estimator, large, label, out, force):
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = _agreement(found.classes, label)
-    run.say(
-        f"Fitted CAFE on {run.facts['features']:,} features in {seconds:.1f} s; "
-        f"extracted {run.facts['components']:,}"
-    )
     show_fit(run, run.facts)
 
 
@@ -128,7 +130,7 @@ def _agreement(classes, label):
     from scipy.stats import entropy
     from sklearn.metrics import mutual_info_score
 
-    from cafelearn.distributed.consensus import adjusted_rand_index
+    from cafelearn.selection import adjusted_rand_index
 
     if not classes:
         raise ValueError(f"the label column {label!r} has no values.")

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from cafelearn._words import listed
 from cafelearn.cli.reading import repaired
 
@@ -213,13 +215,33 @@ def _open_zarr(path):
     import dask.array as da
 
     try:
-        import zarr  # noqa: F401
+        import zarr
     except ImportError as error:
         raise ImportError(
             f"Reading {path} needs the package zarr: pip install 'cafelearn[dask]'."
         ) from error
     try:
-        return da.from_zarr(str(path))
+        chunks = da.from_zarr(str(path)).chunks
+        source = _ZarrBlocks(zarr.open_array(str(path), mode="r"), path)
     except Exception as error:  # zarr raises errors of its own that share no class
-        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise ValueError(f"{path} cannot be read as a Zarr array: {words}.") from None
+        raise _not_zarr(path, error) from None
+    return da.from_array(source, chunks=chunks, meta=np.empty((0, 0), dtype=source.dtype))
+
+
+def _not_zarr(path, error):
+    words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return ValueError(f"{path} cannot be read as a Zarr array: {words}.")
+
+
+class _ZarrBlocks:
+    """A Zarr array that names its file if a block of it cannot be read."""
+
+    def __init__(self, array, path):
+        self.array, self.path = array, path
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __getitem__(self, key):
+        try:
+            return self.array[key]
+        except Exception as error:
+            raise _not_zarr(self.path, error) from error

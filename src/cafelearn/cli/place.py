@@ -78,7 +78,7 @@ def _transform(run, estimator, data, row_id, jobs, reading, out, force):
 
     frame = _read(run, data, reading)
     cafe, names = estimator.cafe_, row_names(estimator, frame, row_id)
-    cafe.models_[cafe.p_].set_params(n_jobs=jobs)
+    cafe.model_.set_params(n_jobs=jobs)
     table = features_table(cafe, estimator.encode(frame), names)
     write_table(table, out, force)
     return table["cluster"].value_counts().sort_index()

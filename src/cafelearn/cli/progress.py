@@ -12,6 +12,8 @@ def kernels_are_compiled(n_rows=0):
     from cafelearn.descent import _descend
     from cafelearn.machine import MANY_ROWS
 
+    if _descend.stats.cache_path is None:  # nowhere to keep them
+        return False
     cache = Path(_descend.stats.cache_path)
     needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
     return all(any(cache.glob(f"descent.{name}-*.nbi")) for name in needed)

@@ -10,6 +10,7 @@ import csv
 import gzip
 import itertools
 import json
+import os
 import re
 import zlib
 from pathlib import Path
@@ -22,6 +23,8 @@ DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE = 20  # lines to look at before reading
 BLOCK = 1 << 20
+# Beyond so many bytes, text that gzip makes shorter than this part is no table.
+BOMB, BOMB_RATIO = 64 << 20, 100
 PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
@@ -40,6 +43,8 @@ def read_table(path, reading=PLAIN, remark=lambda text: None):
         raise ValueError(f"{path} is empty.")
     kind, compressed = kind_of(path)
     try:
+        if compressed:
+            _check_unpacked(path)
         if kind in ("csv", "tsv"):
             frame = _read_text(path, kind, compressed, reading, remark)
         elif kind == "jsonl":
@@ -54,6 +59,29 @@ def read_table(path, reading=PLAIN, remark=lambda text: None):
     if not len(frame):
         raise ValueError(f"{path} has a header but no rows.")
     return frame.reset_index(drop=True)
+
+
+def _check_unpacked(path):
+    """Raise if a gzip file is made to fill the memory, or would do so."""
+    size, total, memory = path.stat().st_size, 0, _memory()
+    with gzip.open(path) as file:
+        while block := file.read(BLOCK):
+            total += len(block)
+            if total > BOMB and total > BOMB_RATIO * size:
+                raise ValueError(
+                    f"{path} was not read: it unpacks to more than {BOMB_RATIO} times its "
+                    "size. If that is right, unpack it yourself."
+                )
+            if total > memory:
+                raise ValueError(f"{path} unpacks to more than this computer's memory.")
+
+
+def _memory():
+    """Bytes of memory of this computer, or infinity if the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
 
 
 def repaired(names, remark):
@@ -128,9 +156,12 @@ def _open(path, compressed, encoding):
 
 
 def _encoding(path, compressed, remark):
-    """UTF-8 or UTF-16 if the file is that, else Latin-1, in which every file can be read."""
+    """A Unicode encoding if the file is that, else Latin-1, in which every file can be read."""
     with gzip.open(path) if compressed else open(path, "rb") as file:
         block = file.read(BLOCK)
+        # The mark of UTF-32 begins with that of UTF-16.
+        if block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+            return "utf-32"
         if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -253,6 +284,16 @@ def _read_json_lines(path, compressed):
     return pd.DataFrame(records)
 
 
+def _check_cells(path, metadata):
+    """Raise if the numbers of a Parquet file, whose repetitions take no room, are too many."""
+    needed = 8 * metadata.num_rows * metadata.num_columns
+    if needed > _memory():
+        raise ValueError(
+            f"{path} has {metadata.num_rows:,} rows and {metadata.num_columns:,} columns, more "
+            "than this computer's memory holds. Put it in a directory to read it in parts."
+        )
+
+
 def _read_arrow(path, kind, remark):
     import pandas as pd
 
@@ -265,6 +306,8 @@ def _read_arrow(path, kind, remark):
             "pip install 'cafelearn[cli]'."
         ) from error
     try:
+        if kind == "parquet":
+            _check_cells(path, parquet.read_metadata(path))
         read = parquet.read_table if kind == "parquet" else feather.read_table
         frame = read(path).to_pandas()
     except (pa.ArrowException, OSError) as error:

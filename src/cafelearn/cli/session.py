@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 import time
 import traceback
@@ -33,19 +34,19 @@ class Session:
     def __init__(self, command, quiet=False, as_json=False, debug=False):
         self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
         self.facts = {"command": command, "remarks": []}
+        self.lost = None  # why standard output could not be written
 
-    def say(self, text=""):
+    def say(self, text="", style=None):
         """A line of the result."""
         if not (self.quiet or self.as_json):
-            self._console(sys.stdout).print(clean(text), soft_wrap=True)
+            self._tell(sys.stdout, clean(text), style=style, soft_wrap=True)
 
     def show(self, title, table):
         """A rich table of the result."""
         if not (self.quiet or self.as_json):
-            console = self._console(sys.stdout)
-            console.print()
-            console.print(clean(title), style="bold", soft_wrap=True)
-            console.print(table)
+            self._tell(sys.stdout)
+            self._tell(sys.stdout, clean(title), style="bold", soft_wrap=True)
+            self._tell(sys.stdout, table)
 
     def width(self):
         """Columns of the output."""
@@ -54,35 +55,71 @@ class Session:
     def note(self, text):
         """A line about what is going on."""
         if not self.quiet:
-            self._console(sys.stderr).print(clean(text), style="dim", soft_wrap=True)
+            self._tell(sys.stderr, clean(text), style="dim", soft_wrap=True)
+
+    def tell(self, text):
+        """A line about what was read: no result, and in the facts already."""
+        if not self.as_json:
+            self.note(text)
 
     def remark(self, text):
         """Something the user should know about the data or the result."""
         self.facts["remarks"].append(text)
         if not self.quiet:
-            console = self._console(sys.stderr)
-            console.print(f"remark: {clean(one_line(text))}", style="yellow", soft_wrap=True)
+            words = f"remark: {clean(one_line(text))}"
+            self._tell(sys.stderr, words, style="yellow", soft_wrap=True)
 
     def finish(self):
-        """Print the facts, if they are wanted."""
-        if self.as_json:
-            text = json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False)
-            sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        """Print the facts, if they are wanted; raise if standard output could not be written.
+
+        That its reader has gone is no failure: files were written all the same.
+        """
+        with self._outliving(sys.stdout):
+            if self.as_json:
+                text = json.dumps(_plain(self.facts), ensure_ascii=False, allow_nan=False)
+                sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        if self.lost is not None and not isinstance(self.lost, BrokenPipeError):
+            raise OSError(self.lost.errno, self.lost.strerror, "standard output")
 
     def is_terminal(self):
         """Whether somebody may be watching standard error."""
         return sys.stderr.isatty()
 
+    def _tell(self, stream, *things, **options):
+        with self._outliving(stream):
+            self._console(stream).print(*things, **options)
+
+    @contextmanager
+    def _outliving(self, stream):
+        """Go on if a stream can be written no longer: outputs are still to be made."""
+        try:
+            yield
+        except OSError as error:
+            if stream is sys.stdout:
+                self.lost = self.lost or error
+            silence(stream)
+
     def _console(self, stream):
         from rich.console import Console
 
+        class Plain(Console):
+            def on_broken_pipe(self):
+                raise  # rich would end the process
+
         width = None if stream.isatty() else WIDTH
-        return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+        return Plain(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
     def _warn(self, message, category, filename, lineno, file=None, line=None):
         if self.debug or not issubclass(category, HIDDEN):
             self.remark(str(message))
+
+
+def silence(stream):
+    """Send what is written to a stream from now on, and what it still holds, nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _interrupt_soon():

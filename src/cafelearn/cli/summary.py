@@ -1,16 +1,40 @@
 """What there is to say about a fit: as facts, and as tables for a reader."""
 
+import math
+import warnings
+from contextlib import contextmanager
+
 from cafelearn.cli.tables import make_table, plain, short
 
 DOUBTFUL = 0.1  # margins below it
 TOP = 5
 LOWEST = 5
+RUNNERS_UP = 3
+SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
+
+
+@contextmanager
+def findings_shown_here():
+    """Keep severe findings from being warnings too: `show_fit` begins with them."""
+    from cafelearn.diagnosis import DiagnosisWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosisWarning)
+        yield
 
 
 def facts_of(model, counts, n_doubtful, doubtful):
     """Facts about a fitted TabularCAFE: rows of each cluster, and the most doubtful ones."""
+    from cafelearn._labels import chosen_position, settings_words
+
     cafe, weights = model.cafe_, model.weights_frame()
-    exponents = list(cafe.models_)
+    frame = cafe.candidates_
+    chosen = chosen_position(frame)
+    row = frame.iloc[chosen]
+    candidates = [
+        {"candidate": i} | {name: _known(value) for name, value in record.items()}
+        for i, record in enumerate(frame.to_dict("records"))
+    ]
     clusters = []
     for l in range(len(weights)):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
@@ -27,8 +51,13 @@ def facts_of(model, counts, n_doubtful, doubtful):
         "features": weights.shape[1],
         "components": int(cafe._n_features_out),
         "constant": model.encoder_.constant_features_,
+        "diagnosis": [finding._asdict() for finding in model.diagnosis_],
         "p": cafe.p_,
-        "exponents": exponents,
+        "exponents": frame["p"].unique().tolist(),
+        "selection": cafe.selection,
+        "chosen": {name: candidates[chosen][name] for name in ("candidate", *SETTINGS)}
+        | {"words": settings_words(row), "score": float(row["score"])},
+        "candidates": candidates,
         "agreement": cafe.agreement_.tolist(),
         "clusters": clusters,
         "doubtful": {"below": DOUBTFUL, "rows": n_doubtful, "lowest": doubtful},
@@ -67,17 +96,17 @@ def agreement_with(labels, known):
 
 
 def show_fit(out, facts):
-    """Print the facts of a fit."""
-    p, exponents = facts["p"], facts["exponents"]
-    if len(exponents) > 1:
-        row = facts["agreement"][exponents.index(p)]
-        mean = (sum(row) - 1) / (len(row) - 1)
-        tried = ", ".join(f"{q:g}" for q in exponents)
-        out.say(
-            f"Exponent p = {p:g} of {tried}: mean agreement with the others {mean:.3f} (ARI)"
-        )
-    else:
-        out.say(f"Exponent p = {p:g}")
+    """Print the facts of a fit, what speaks against it first."""
+    for finding in facts["diagnosis"]:
+        if finding["severity"] == "severe":
+            out.say(f"Warning: {finding['message']} [{finding['code']}]", style="bold red")
+    data = facts["data"]
+    out.say(
+        f"Fitted CAFE on {data['rows']:,} rows, {data['columns']:,} columns in "
+        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features of "
+        f"{facts['features']:,}"
+    )
+    _say_choice(out, facts)
     if "label" in facts:
         label = facts["label"]
         out.say(
@@ -92,6 +121,35 @@ def show_fit(out, facts):
         table.add_row(str(cluster["cluster"]), f"{cluster['rows']:,}", plain(top))
     out.show("Clusters", table)
     _say_doubtful(out, facts["doubtful"])
+    for finding in facts["diagnosis"]:
+        if finding["severity"] != "severe":
+            out.say(f"Note: {finding['message']} [{finding['code']}]")
+
+
+def _say_choice(out, facts):
+    """The chosen candidate, and how far the others are from it."""
+    chosen, candidates = facts["chosen"], facts["candidates"]
+    if len(candidates) == 1:
+        out.say(f"Settings: {chosen['words']}; score {chosen['score']:,.1f}")
+        return
+    out.say(
+        f"Chose 1 of {len(candidates)} candidates by {facts['selection']}: {chosen['words']}"
+    )
+    others = [row for row in candidates if not row["chosen"]]
+    if facts["selection"] == "agreement":
+        mean = sum(row["agreement"] for row in others) / len(others)
+        out.say(
+            f"Mean agreement with the others {mean:.3f} (ARI); score {chosen['score']:,.1f}"
+        )
+        return
+    # Python's sort is stable: equal scores stay in the order in which they were tried.
+    best = sorted(others, key=lambda row: -row["score"])[:RUNNERS_UP]
+    scores = ", ".join(f"{row['score']:,.1f}" for row in best)
+    agreement = ", ".join(f"{row['agreement']:.3f}" for row in best)
+    out.say(
+        f"Score {chosen['score']:,.1f}; the next best have {scores} and agree with it by "
+        f"{agreement} (ARI)"
+    )
 
 
 def _say_doubtful(out, doubtful):
@@ -106,6 +164,11 @@ def _say_doubtful(out, doubtful):
         f"Rows in doubt (margin below {doubtful['below']:g}): {doubtful['rows']:,}. "
         f"Lowest: {shown}"
     )
+
+
+def _known(value):
+    """A value of a data frame as JSON has it; what is missing is None."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _scalar(value):

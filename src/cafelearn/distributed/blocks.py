@@ -15,13 +15,14 @@ import dask
 import numpy as np
 from dask.base import get_scheduler
 from dask.highlevelgraph import HighLevelGraph
-from sklearn import config_context
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
+from cafelearn._validation import ordinary_weights
 from cafelearn.distributed.cache import forget
 from cafelearn.distributed.sources import Sealed, find_sources, read
 from cafelearn.kernels.assign import chunk_rows
+from cafelearn.scaling import scale_rows
 
 # As many parts are combined by one task; the client itself combines no more.
 FAN_IN = 16
@@ -46,6 +47,16 @@ class Rows(NamedTuple):
         return self.first_chunk + -(-len(self.X) // chunk_rows(self.X.shape[1]))
 
 
+class View(NamedTuple):
+    """Rows as one scaling shows them, with a name of its own for what is remembered."""
+
+    fit: str
+    scaler: Any  # fitted, or None
+
+    def __call__(self, rows):
+        return rows._replace(X=scale_rows(self.scaler, rows.X), fit=self.fit)
+
+
 class Reading(NamedTuple):
     """How a raw block becomes Rows."""
 
@@ -54,9 +65,13 @@ class Reading(NamedTuple):
     dtype: np.dtype
     owner: str  # name of the estimator, for messages
     scaler: Any  # fitted, or None
+    weight_exponent: int = 0  # weights are multiplied by 2 to this
+    heaviest: float = 0.0  # the largest weight, if it is known
 
     def __call__(self, block, weights, number, first_chunk, check=False):
-        X = block if self.scaler is None else self._scaled(block)
+        X = block
+        if self.scaler is not None:
+            X = scale_rows(self.scaler, np.ascontiguousarray(block, dtype=self.dtype))
         if check:
             X = check_array(
                 X,
@@ -76,12 +91,9 @@ class Reading(NamedTuple):
         if weights is None:
             weights = _ones(len(X))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if self.heaviest > 0:
+            weights = ordinary_weights(weights, self.weight_exponent, self.heaviest, self.dtype)
         return Rows(_writable(X), _writable(weights), number, first_chunk, self.fit)
-
-    def _scaled(self, block):
-        X = np.ascontiguousarray(block, dtype=self.dtype)
-        with config_context(assume_finite=True):
-            return self.scaler.transform(X) if len(X) else X
 
 
 @lru_cache(maxsize=4)
@@ -202,10 +214,19 @@ class Blocks:
         other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
         return other
 
+    def normalise_weights(self, exponent, heaviest):
+        """Let later passes see the weights times a power of two; the largest is given."""
+        self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
+
     @property
     def fit(self):
         """The name under which workers remember what belongs to these blocks."""
         return self._reading.fit
+
+    @property
+    def view(self):
+        """How these blocks see the rows of the collection."""
+        return View(self.fit, self._reading.scaler)
 
     def __len__(self):
         return int(sum(self.lengths))

@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 from sklearn import config_context
 
+from cafelearn._candidates import make_candidates, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
-from cafelearn.cafe import check_exponents, check_found, extractor_of, scaler_of, width_of
-from cafelearn.consensus import make_models
-from cafelearn.distributed.consensus import choose
+from cafelearn._structure import ROWS
+from cafelearn.cafe import extractor_of, width_of
+from cafelearn.distributed.choosing import count_clusterings
 from cafelearn.distributed.fitting import fit_models, known_lengths, measure
 from cafelearn.distributed.inputs import make_blocks
 from cafelearn.distributed.lazy import blockwise, detached
@@ -22,6 +23,8 @@ from cafelearn.distributed.moments import (
 )
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init
+from cafelearn.scaling import scale_rows
+from cafelearn.selection import count_extremes, make_frame
 
 
 def fit_cafe(estimator, X):
@@ -39,33 +42,52 @@ def fit_cafe(estimator, X):
     estimator : CAFE
         The same, fitted.
     """
-    exponents = check_exponents(estimator.p)
+    candidates = make_candidates(estimator)
     check_init(estimator)
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
-    for_models, for_extractor = seed_sequence(estimator.random_state).spawn(2)
+    seeds = seed_sequence(estimator.random_state).spawn(3)
+    for_models, for_extractor, for_test = seeds
     extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
-    estimator.scaler_ = _fit_scaler(scaler_of(estimator.scaling), blocks, for_extractor)
-    if estimator.scaler_ is not None:
-        blocks = blocks.scaled(estimator.scaler_)
-        extents = measure(estimator, blocks)
-    models = make_models(exponents, for_models, **estimator._model_options())
-    found = fit_models(models, blocks, extents, estimator.verbose)
-    estimator.p_, estimator.agreement_ = choose(models, blocks)
-    estimator.models_ = dict(zip(exponents, models, strict=True))
-    check_found(estimator, found[exponents.index(estimator.p_)])
-    model = estimator.models_[estimator.p_]
-    estimator.feature_weights_, estimator.n_iter_ = model.feature_weights_, model.n_iter_
-    _fit_extractor(estimator, extractor, blocks, for_extractor)
-    _set_labels(estimator, blocks)
+    moments = blocks.reduce(find_moments, combine_moments, None)
+    scalers, scalings = {}, {}
+    for key, scaling in {id(c.scaling): c.scaling for c in candidates}.items():
+        scalers[key] = _fit_scaler(make_scaler(scaling), moments, blocks, for_extractor)
+        scalings[key] = blocks, extents
+        if scalers[key] is not None:
+            scaled = blocks.scaled(scalers[key])
+            scalings[key] = scaled, measure(estimator, scaled)
+    models = make_models(candidates, for_models, **estimator._model_options())
+    seen = [scalings[id(c.scaling)] for c in candidates]
+    found = fit_models(models, blocks, seen, estimator.verbose)
+    variance = moments.scatter / moments.count
+    shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
+    frame = make_frame(moments.mean, variance, extents.low, extents.high, shares)
+    counts = count_clusterings(models, blocks, seen, frame)
+    chosen = estimator._choose(candidates, models, found, counts, frame)
+    estimator.scaler_ = scalers[id(candidates[chosen].scaling)]
+    if estimator.rescaling == "distances":
+        _balance_parts(estimator, seen[chosen][0])
+    _fit_extractor(estimator, extractor, seen[chosen][0], for_extractor)
+    _set_labels(estimator, blocks, [scalers[id(c.scaling)] for c in candidates])
+    few = sample(blocks, for_extractor, at_most=ROWS) if estimator.n_permutations > 0 else None
+    estimator._diagnose(few, for_test)
     return estimator
 
 
-def _fit_scaler(scaler, blocks, seed):
-    if scaler is None:
-        return None
-    moments = blocks.reduce(find_moments, combine_moments, None)
-    if not fit_scaler(scaler, moments, blocks.dtype):
+def find_extremes(rows, extremes):
+    """Mass of the rows of one block at the extremes of each feature."""
+    return count_extremes(rows.X, rows.sample_weight, *extremes)
+
+
+def _balance_parts(estimator, blocks):
+    rescale = Rescaling(detached(estimator))
+    moments = blocks.reduce(find_rescaled_moments, combine_moments, (rescale, False))
+    estimator._balance_parts(moments.scatter / moments.count)
+
+
+def _fit_scaler(scaler, moments, blocks, seed):
+    if scaler is not None and not fit_scaler(scaler, moments, blocks.dtype):
         scaler.fit(sample(blocks, seed))
     return scaler
 
@@ -74,7 +96,7 @@ def _fit_extractor(estimator, extractor, blocks, seed):
     """From the moments of the rescaled rows if that is possible, else from a sample."""
     rescale = Rescaling(detached(estimator))
     if fits_from_moments(extractor):
-        moments = blocks.reduce(find_rescaled_moments, combine_moments, rescale)
+        moments = blocks.reduce(find_rescaled_moments, combine_moments, (rescale, True))
         estimator.extractor_ = fit_pca(extractor, moments, blocks.dtype)
         estimator._n_features_out = extractor.n_components_
     else:
@@ -84,35 +106,37 @@ def _fit_extractor(estimator, extractor, blocks, seed):
 
 
 class Rescaling:
-    """Rescales scaled rows by the weights of their clusters."""
+    """Rescales scaled rows."""
 
     def __init__(self, estimator):
         self.estimator = estimator
 
     def __call__(self, scaled):
-        if len(scaled) == 0:
-            return scaled
+        labels = None
         with config_context(assume_finite=True):
-            labels = self.estimator.models_[self.estimator.p_].predict(scaled)
-        return self.estimator._rescale(scaled, labels)
+            if self.estimator.rescaling != "distances" and len(scaled):
+                labels = self.estimator.model_.predict(scaled)
+            elif self.estimator.rescaling != "distances":
+                return scaled
+            return self.estimator._rescale(scaled, labels)
 
 
-def find_rescaled_moments(rows, rescale):
-    """Moments of the rescaled rows of one block."""
-    return moments_of(rescale(rows.X), products=True)
+def find_rescaled_moments(rows, order):
+    """Moments of the rescaled rows of one block; `order` is (rescale, products)."""
+    rescale, products = order
+    return moments_of(rescale(rows.X), products=products)
 
 
-def _set_labels(estimator, blocks):
+def _set_labels(estimator, blocks, scalers):
     """Lazy labels, of the model chosen and of all others."""
     array, dtype = known_lengths(blocks), blocks.dtype
-    scaled = array
-    if estimator.scaler_ is not None:
-        scaled = array.map_blocks(partial(_scale, detached(estimator)), dtype=dtype)
-    for model in estimator.models_.values():
+    for model, scaler in zip(estimator.models_, scalers, strict=True):
+        scaled = array
+        if scaler is not None:
+            scaled = array.map_blocks(partial(_scale, scaler, dtype), dtype=dtype)
         model.labels_ = blockwise(model, "predict", scaled, dtype)
-    estimator.labels_ = estimator.models_[estimator.p_].labels_
+    estimator.labels_ = estimator.model_.labels_
 
 
-def _scale(estimator, block):
-    block = np.ascontiguousarray(block, dtype=estimator.feature_weights_.dtype)
-    return estimator._scale(block) if len(block) else block
+def _scale(scaler, dtype, block):
+    return scale_rows(scaler, np.ascontiguousarray(block, dtype=dtype))

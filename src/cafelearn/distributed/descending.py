@@ -63,6 +63,7 @@ class Request(NamedTuple):
     """What a pass must know of one descent."""
 
     descent: int
+    view: int  # which scaling of the rows, see Pass
     phase: int
     p: float
     n_assigned: int  # how often the rows have been assigned before
@@ -83,6 +84,7 @@ class Request(NamedTuple):
 class Pass(NamedTuple):
     """What a pass must know."""
 
+    views: list  # the scalings in use, each a View
     requests: list
     ended: list  # descents whose labels need not be remembered any longer
 
@@ -90,14 +92,19 @@ class Pass(NamedTuple):
 def run_pass(rows, order):
     """The sums of one block for every descent."""
     requests = order.requests
-    for descent in order.ended:
+    for descent, fit in order.ended:
         for kind in ("labels", "bounds", "lists"):
-            CACHE.drop(_kept(rows, kind, descent))
+            CACHE.drop(_kept(rows._replace(fit=fit), kind, descent))
     n_clusters = len(requests[0].centers)
     present = np.zeros((len(requests), n_clusters), dtype=bool)
     found, near = [], []
+    view, seen = None, None
     for position, request in enumerate(requests):
-        work = _Work(rows, request)
+        # Descents of one scaling follow each other, so one scaled copy is held at a time.
+        if request.view != view:
+            view, seen = request.view, None
+            seen = order.views[view](rows)
+        work = _Work(seen, request)
         work.run()
         if request.phase in (ASSIGN, MOVE):
             present[position] = np.bincount(work.labels, minlength=n_clusters) > 0
@@ -292,16 +299,18 @@ def _writable(array):
 class Descent:
     """One descent, as the client sees it."""
 
-    def __init__(self, number, centers, feature_scale, problem: Problem):
+    def __init__(self, number, centers, feature_scale, problem: Problem, view):
         self.number, self.problem, self.phase = number, problem, first_phase(problem)
+        self.view = view
         self.state = start(centers, feature_scale, problem)
         self.labeller, self.n_assigned, self.present = None, 0, None
         self.n_looked = 0
 
-    def request(self):
+    def request(self, views):
         state = self.state
         return Request(
             self.number,
+            views.index(self.view),
             self.phase,
             self.problem.geometry.p,
             self.n_assigned,
@@ -336,7 +345,8 @@ class Descent:
             self.phase = advance(self.phase, self.state, sums, self.problem)
 
     def result(self, labels=None):
-        return make_result(self.state, labels, self.problem, int(self.present.sum()))
+        state, n_found = self.state, int(self.present.sum())
+        return make_result(state, labels, self.problem, n_found, state.mass.copy())
 
 
 def descend(blocks, descents):
@@ -348,11 +358,15 @@ def descend(blocks, descents):
     while waiting or running:
         while waiting and len(running) < at_most:
             running.append(waiting.popleft())
-        order = Pass([descent.request() for descent in running], ended)
+        views = []
+        for descent in running:
+            if descent.view not in views:
+                views.append(descent.view)
+        order = Pass(views, [descent.request(views) for descent in running], ended)
         part = blocks.reduce(run_pass, merging, order)
         found = zip(running, totals(part, *shape), part.present, part.near, strict=True)
         for descent, sums, present, near in found:
             descent.advance(sums, present, near)
-        ended = [descent.number for descent in running if descent.phase == STOP]
+        ended = [(d.number, d.view.fit) for d in running if d.phase == STOP]
         yield from (descent for descent in running if descent.phase == STOP)
         running = [descent for descent in running if descent.phase != STOP]

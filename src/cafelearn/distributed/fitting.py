@@ -1,8 +1,10 @@
 """Fit Minkowski weighted k-means to the blocks of a Dask collection."""
 
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 
-from cafelearn._validation import check_enough_rows
+from cafelearn._validation import check_enough_rows, check_span, weight_exponent
 from cafelearn.descent import one_cluster_problem
 from cafelearn.distributed.cache import LIMIT
 from cafelearn.distributed.descending import Descent, descend
@@ -11,13 +13,17 @@ from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init, initial_centers
-from cafelearn.machine import data_scale, make_problem
+from cafelearn.machine import data_scale, is_constant
 from cafelearn.starts import (
+    NO_UNITS,
     Job,
+    Units,
     log_offset,
+    problem_of,
     report_start,
     set_attributes,
     start_seeds,
+    uses_offset,
     warn_of_constant_features,
 )
 
@@ -47,7 +53,13 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
     check_init(estimator)
     blocks = make_blocks(estimator, X, sample_weight)
     extents = measure(estimator, blocks)
-    (n_found,) = fit_models([estimator], blocks, extents, estimator.verbose)
+    units = NO_UNITS
+    if blocks.weights is not None:
+        units = Units(weight_exponent=weight_exponent(extents.heaviest))
+        blocks.normalise_weights(units.weight_exponent, extents.heaviest)
+        if units != NO_UNITS:
+            extents = blocks.reduce(find_extents, combine_extents, None)
+    (n_found,) = fit_models([estimator], blocks, [(blocks, extents)], estimator.verbose, units)
     array = known_lengths(blocks)
     estimator.labels_ = blockwise(estimator, "predict", array, blocks.dtype)
     return n_found
@@ -64,6 +76,7 @@ def measure(estimator, blocks):
             "but all are zero."
         )
     check_enough_rows(estimator, blocks)
+    check_span(extents.low, extents.high, estimator)
     return extents
 
 
@@ -74,40 +87,41 @@ def known_lengths(blocks):
     return array
 
 
-def fit_models(models, blocks, extents, verbose=0):
-    """Fit models that differ in p, all their starts in the same passes over the data.
+def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS):
+    """Fit models, all their starts in the same passes over the data.
 
-    Returns the numbers of clusters that each has found. `labels_` is left to the caller.
+    `seen` are, for each model, the blocks as its scaling shows them and their extents; models
+    of the same scaling have the same and follow each other. Returns the numbers of clusters
+    that each has found. `labels_` is left to the caller.
     """
     try:
-        return _fit_models(models, blocks, extents, verbose)
+        return _fit_models(models, blocks, seen, verbose, units)
     finally:
-        blocks.forget()
+        for scaled in {id(scaled): scaled for scaled, _ in seen}.values():
+            scaled.forget()
 
 
-def _fit_models(models, blocks, extents, verbose):
-    scale, feature_scale = data_scale(extents.low, extents.high)
-    for model in models:
-        warn_of_constant_features(model, extents.low == extents.high)
-    offsets = _log_offsets(models, blocks, extents, feature_scale)
-    jobs = []
-    for model, offset in zip(models, offsets, strict=True):
-        problem = make_problem(blocks, model.p, scale, offset, model.max_iter, model.tol)
-        if problem.anchored and not _can_remember_lists(models, blocks):
-            problem = problem._replace(anchored=False)
-        jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
-    take_sample = partial(sample, blocks, jobs[0].seeds[0])
-    centers = initial_centers(jobs, blocks, extents, scale, take_sample)
-    starts = iter(centers)
-    started = [
-        (job, i < job.n_pilots, next(starts)) for job in jobs for i, _ in enumerate(job.seeds)
-    ]
+def _fit_models(models, blocks, seen, verbose, units):
+    jobs, started = [], []
+    for (scaled, extents), together in groupby(
+        zip(models, seen, strict=True), key=itemgetter(1)
+    ):
+        these = _prepare([model for model, _ in together], scaled, extents, models, units)
+        jobs += these
+        take_sample = partial(sample, scaled, these[0].seeds[0])
+        scale = these[0].problem.scale
+        starts = iter(initial_centers(these, scaled, extents, scale, take_sample))
+        started += [
+            (job, i < job.n_pilots, next(starts), scaled.view)
+            for job in these
+            for i, _ in enumerate(job.seeds)
+        ]
     done = 0
     for pilot in (True, False):
-        chosen = [(job, center) for job, first, center in started if first is pilot]
+        chosen = [(job, center, view) for job, first, center, view in started if first is pilot]
         descents = [
-            Descent(done + number, center, feature_scale, job.problem)
-            for number, (job, center) in enumerate(chosen)
+            Descent(done + number, center, job.feature_scale, job.problem, view)
+            for number, (job, center, view) in enumerate(chosen)
         ]
         results = [None] * len(chosen)
         before = done
@@ -116,7 +130,7 @@ def _fit_models(models, blocks, extents, verbose):
             number = descent.number - before
             results[number] = descent.result()
             report_start(chosen[number][0], results[number], done, len(started), verbose)
-        for (job, _), result in zip(chosen, results, strict=True):
+        for (job, _, _), result in zip(chosen, results, strict=True):
             job.take(result)
         for job in jobs:
             job.end_pilots()
@@ -124,6 +138,22 @@ def _fit_models(models, blocks, extents, verbose):
         set_attributes(job)
         job.estimator.n_features_in_ = blocks.shape[1]
     return [job.best.n_found for job in jobs]
+
+
+def _prepare(models, blocks, extents, all_models, units):
+    """The Jobs of models of one scaling."""
+    scale, feature_scale = data_scale(extents.low, extents.high)
+    for model in models:
+        warn_of_constant_features(model, is_constant(extents.low, extents.high))
+    jobs = []
+    offsets = _log_offsets(models, blocks, extents, feature_scale, units)
+    for model, offset in zip(models, offsets, strict=True):
+        problem = problem_of(model, blocks, scale, offset)
+        if problem.anchored and not _can_remember_lists(all_models, blocks):
+            problem = problem._replace(anchored=False)
+        jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
+        jobs[-1].units = units
+    return jobs
 
 
 def _can_remember_lists(models, blocks):
@@ -137,19 +167,22 @@ def _can_remember_lists(models, blocks):
     return values * blocks.dtype.itemsize <= blocks.n_processes() * LIMIT
 
 
-def _log_offsets(models, blocks, extents, feature_scale):
-    """`mwkmeans.log_offset` of each model; what they need of the data is found together."""
+def _log_offsets(models, blocks, extents, feature_scale, units):
+    """`starts.log_offset` of each model; what they need of the data is found together."""
     whole = {}
-    if models[0].dispersion_offset == "fixed":
-        descents = [
-            Descent(
-                -1 - i,
-                extents.row[None, :],
-                feature_scale,
-                one_cluster_problem(blocks, model.p),
-            )
-            for i, model in enumerate(models)
-        ]
-        for descent in descend(blocks, descents):
-            whole[-1 - descent.number] = descent.state.brackets.log_dispersion[0]
-    return [log_offset(model, partial(whole.get, i)) for i, model in enumerate(models)]
+    # Seen as they are: these blocks are scaled already.
+    view = blocks.view._replace(scaler=None)
+    descents = [
+        Descent(
+            -1 - i,
+            extents.row[None, :],
+            feature_scale,
+            one_cluster_problem(blocks, model.p),
+            view,
+        )
+        for i, model in enumerate(models)
+        if uses_offset(model) and model.dispersion_offset == "fixed"
+    ]
+    for descent in descend(blocks, descents) if descents else ():
+        whole[-1 - descent.number] = descent.state.brackets.log_dispersion[0]
+    return [log_offset(model, partial(whole.get, i), units) for i, model in enumerate(models)]

@@ -86,8 +86,9 @@ def detached(estimator):
         worker.__dict__.pop(attribute, None)
     if hasattr(worker, "n_jobs"):
         worker.n_jobs = None
-    if hasattr(worker, "models_"):
-        worker.models_ = {worker.p_: detached(worker.models_[worker.p_])}
+    if hasattr(worker, "model_"):
+        worker.model_ = detached(worker.model_)
+        worker.models_ = [worker.model_]
     return worker
 
 

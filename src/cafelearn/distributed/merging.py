@@ -11,9 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from cafelearn.kernels.compiling import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES, njit
 from cafelearn.kernels.lists import Values
 from cafelearn.kernels.sums import FAR_TERMS, N_TERMS, Sums, clear, merge
 from cafelearn.kernels.tree import empty_stack, stacked

@@ -8,8 +8,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils.extmath import svd_flip
 
+from cafelearn._validation import check_span
 from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.kernels.assign import chunk_rows
+from cafelearn.machine import is_constant
 from cafelearn.scaling import RangeScaler
 
 
@@ -68,7 +70,8 @@ def fit_scaler(scaler, moments, dtype):
     """Fit a RangeScaler or StandardScaler; whether it was one of these."""
     if type(scaler) is RangeScaler:
         low, high = moments.low, moments.high
-        constant = low == high
+        check_span(low, high, scaler)
+        constant = is_constant(low, high)
         scaler.mean_ = np.where(constant, low, moments.mean.astype(dtype))
         scaler.range_ = np.where(constant, dtype.type(1), 2 * (high / 2 - low / 2))
     elif type(scaler) is StandardScaler:

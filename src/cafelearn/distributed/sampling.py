@@ -16,17 +16,18 @@ class Wanted(NamedTuple):
     change: object  # rows -> rows, or None
 
 
-def sample(blocks, seed, change=None):
-    """At most `LARGEST_SAMPLE` rows, drawn without replacement, in their order.
+def sample(blocks, seed, change=None, at_most=None):
+    """At most `at_most` rows (None: LARGEST_SAMPLE), drawn without replacement, in order.
 
     `change` is applied to the rows of each block where they are. Where there are no more
     rows than that, the sample is all of them.
     """
+    at_most = LARGEST_SAMPLE if at_most is None else at_most
     lengths, counts = blocks.lengths, blocks.lengths
     (child,) = seed.spawn(1)
-    if len(blocks) > LARGEST_SAMPLE:
+    if len(blocks) > at_most:
         rng = np.random.default_rng(child)
-        counts = rng.multivariate_hypergeometric(lengths, LARGEST_SAMPLE, method="marginals")
+        counts = rng.multivariate_hypergeometric(lengths, at_most, method="marginals")
     wanted = Wanted(counts, int(child.generate_state(1, np.uint64)[0]), change)
     return blocks.reduce(take_rows, np.concatenate, wanted)
 

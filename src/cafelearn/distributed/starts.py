@@ -15,6 +15,7 @@ import numpy as np
 
 from cafelearn import seeding
 from cafelearn.distributed.cache import CACHE
+from cafelearn.machine import half_span
 
 # What workers remember during the draws, see the cache.
 STARTS = "starts"
@@ -162,7 +163,7 @@ class Drawing:
 
     def __init__(self, blocks, extents, scale):
         self.blocks, self.mass, self.scale = blocks, extents.mass, scale
-        spans = extents.high / 2 - extents.low / 2
+        spans = half_span(extents.low, extents.high)
         self.spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
         self.low = extents.low.astype(np.float64)
 
@@ -225,7 +226,7 @@ class Drawing:
             request = self._frame(list(zip(queries, candidates, strict=True)))
             sums = self.blocks.reduce(sum_distances, add_up, request)
             for start, distances in enumerate(sums):
-                best = np.argmin(distances)
+                best = seeding.first_smallest(distances)
                 left[start] = float(distances[best])
                 centers[start] = np.vstack([centers[start], candidates[start][best]])
         return centers

@@ -1,7 +1,7 @@
 """What to run: noisy data sets, methods and settings, as plain data."""
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -115,12 +115,11 @@ class Plan:
 
     def __post_init__(self):
         put = object.__setattr__
-        put(self, "datasets", _chosen("datasets", self.datasets, datasets.names()))
-        put(self, "methods", _chosen("methods", self.methods, METHODS))
+        put(self, "datasets", choose_names("datasets", self.datasets, datasets.names()))
+        put(self, "methods", choose_names("methods", self.methods, METHODS))
         put(self, "levels", _numbers("levels", self.levels, 0, 1))
         put(self, "scales", _numbers("scales", self.scales, 0, np.inf))
-        if not isinstance(self.versions, int) or self.versions < 1:
-            raise ValueError(f"Plan needs versions to be at least 1, got {self.versions!r}.")
+        check_versions(self.versions)
 
     def samples(self):
         """All noisy data sets: the first version of each, then the second, and so on."""
@@ -138,12 +137,7 @@ class Plan:
         return n_cells * self.versions * len(self.methods)
 
 
-def describe(settings):
-    """Settings as a dict of plain values, as the store keeps them."""
-    return {**asdict(settings), "exponents": list(settings.exponents)}
-
-
-def _chosen(what, chosen, known):
+def choose_names(what, chosen, known):
     """The chosen names, each once, in the order in which they are known."""
     chosen = [chosen] if isinstance(chosen, str) else list(chosen)
     for name in chosen:
@@ -152,6 +146,12 @@ def _chosen(what, chosen, known):
     if not chosen:
         raise ValueError(f"Plan needs at least one of {what}, got none.")
     return tuple(name for name in known if name in chosen)
+
+
+def check_versions(versions):
+    """Raise unless there is at least one version."""
+    if not isinstance(versions, int) or versions < 1:
+        raise ValueError(f"Plan needs versions to be at least 1, got {versions!r}.")
 
 
 def _numbers(what, values, low, high):

@@ -1,28 +1,14 @@
-"""How much of a grid is done, and how long the rest will take."""
+"""How much of an experiment is done, and how long the rest will take."""
 
 import time
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
-from cafelearn.datasets import load
-from cafelearn.experiments.plan import Sample
-
-# Seconds for a million entries of data, on one core: only their ratios matter, and only
-# until runs of the same data set and method have been seen.
-PRIOR = {
-    "autoencoder": 90.0,
-    "umap": 80.0,
-    "ica": 110.0,
-    "cafe+ica": 80.0,
-    "nmf": 10.0,
-    "cafe+nmf": 10.0,
-    "mwk-means": 25.0,
-}
-LITTLE = 2.0
+from cafelearn.experiments.run import GRID
 
 
 class Progress(NamedTuple):
-    """The state of a grid."""
+    """The state of an experiment."""
 
     done: int
     total: int
@@ -34,34 +20,36 @@ class Progress(NamedTuple):
 class Clock:
     """Estimates the time to finish from the cost of the runs that have ended.
 
-    The cost of a run to come is the mean of those of the same data set and method, or, as
+    The cost of a run to come is the mean of those of similar samples and its method, or, as
     long as there are none, a prior that is calibrated by all runs so far. The speed at which
     cost is worked off is measured, so that the number of workers need not be known; it is
     measured from the first report on, since workers take their time to start.
     """
 
-    def __init__(self, todo, total, now=time.monotonic):
+    def __init__(self, todo, total, now=time.monotonic, experiment=GRID):
         self._now, self._start = now, now()
-        self._total, self._sizes = total, {}
-        self._left = {(sample, method) for sample, methods in todo for method in methods}
+        self._total, self._experiment = total, experiment
+        self._left = {
+            (*sample, method): (experiment.similar(sample), method)
+            for sample, methods in todo
+            for method in methods
+        }
+        # One sample stands for those that are similar to it.
+        self._examples = {experiment.similar(sample): sample for sample, _ in todo}
         self._seen = defaultdict(lambda: [0, 0.0])
         self._failed, self._first = 0, None
 
     def count(self, records):
         """Take note of runs that have ended; those known already do no harm."""
         for record in records:
-            run = Sample(*record[:4]), record.method
-            if run not in self._left:
+            kind = self._left.pop(record[: len(self._experiment.key())], None)
+            if kind is None:
                 continue
-            self._left.remove(run)
             if record.status == "failed":
                 self._failed += 1
                 continue
-            # The sweep is shared; its cost is counted once, with the labels it gives.
-            own = record.seconds
-            own -= 0 if record.method == "mwk-means" else record.sweep_seconds
-            self._seen[record.dataset, record.method][0] += 1
-            self._seen[record.dataset, record.method][1] += own
+            self._seen[kind][0] += 1
+            self._seen[kind][1] += self._experiment.own_seconds(record)
         state = self.state()
         if self._first is None:
             self._first = state.elapsed, self._spent()
@@ -72,7 +60,7 @@ class Clock:
         elapsed = self._now() - self._start
         remaining = None
         if self._spent() > 0:
-            left = Counter((sample.dataset, method) for sample, method in self._left)
+            left = Counter(self._left.values())
             expected = sum(number * self._cost(key) for key, number in left.items())
             remaining = expected / self._speed(elapsed)
         done = self._total - len(self._left)
@@ -88,15 +76,13 @@ class Clock:
             return (self._spent() - spent_before) / (elapsed - since)
         return self._spent() / max(elapsed, 1e-9)
 
-    def _cost(self, key):
-        number, seconds = self._seen.get(key, (0, 0.0))
+    def _cost(self, kind):
+        number, seconds = self._seen.get(kind, (0, 0.0))
         if number:
             return seconds / number
-        foreseen = sum(n * self._prior(k) for k, (n, _) in self._seen.items())
-        return self._spent() / foreseen * self._prior(key)
+        foreseen = sum(n * self._foresee(k) for k, (n, _) in self._seen.items())
+        return self._spent() / foreseen * self._foresee(kind)
 
-    def _prior(self, key):
-        dataset, method = key
-        if dataset not in self._sizes:
-            self._sizes[dataset] = load(dataset).data.size / 1e6
-        return PRIOR.get(method, LITTLE) * self._sizes[dataset]
+    def _foresee(self, kind):
+        similar, method = kind
+        return self._experiment.foresee(self._examples[similar], method)

@@ -1,26 +1,47 @@
 """One noisy data set and one method make one record."""
 
-import importlib.metadata
-import time
-import traceback
-import warnings
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-from threadpoolctl import threadpool_limits
 
+from cafelearn._candidates import fit_models, make_candidates, make_models
 from cafelearn._seeds import seed_integer
-from cafelearn.consensus import choose, make_models, sweep
+from cafelearn.cafe import CAFE, PAPER
 from cafelearn.datasets import corrupt, load
-from cafelearn.experiments.plan import Sample
+from cafelearn.experiments.experiment import Experiment, libraries, measuring
+from cafelearn.experiments.plan import QUICK, Sample
 from cafelearn.extraction.names import make_extractor
 from cafelearn.rescaling import rescale_rows
 from cafelearn.scaling import RangeScaler
+from cafelearn.selection import agreement_matrix, by_agreement, contingency_tables
 
-LIBRARIES = ("cafelearn", "numpy", "scipy", "scikit-learn", "numba", "umap-learn")
+__all__ = [
+    "GRID",
+    "Noisy",
+    "Record",
+    "Sweep",
+    "find_sweep",
+    "libraries",
+    "noisy_data",
+    "run_method",
+]
+
+# Seconds for a million entries of data, on one core: only their ratios matter, and only
+# until runs of the same data set and method have been seen.
+PRIOR = {
+    "autoencoder": 90.0,
+    "umap": 80.0,
+    "ica": 110.0,
+    "cafe+ica": 80.0,
+    "nmf": 10.0,
+    "cafe+nmf": 10.0,
+    "mwk-means": 25.0,
+}
+LITTLE = 2.0
 
 
 class Record(NamedTuple):
@@ -91,42 +112,80 @@ def noisy_data(sample: Sample) -> Noisy:
 
 
 def find_sweep(sample, settings, data=None):
-    """Run mwk-means at every exponent and choose the clustering, on one thread."""
+    """Run mwk-means with the paper's settings and choose the clustering, on one thread."""
     X, y, _ = noisy_data(sample) if data is None else data
-    start = time.perf_counter()
-    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with measuring() as told:
+        k = _n_classes(y)
+        paper = PAPER | {"p": settings.exponents, "n_init": settings.n_init}
+        # The data is scaled as the paper does already.
+        candidates = make_candidates(CAFE(k, **(paper | {"scaling": None})))
         models = make_models(
-            settings.exponents,
-            sample.seed("sweep"),
-            n_clusters=_n_classes(y),
-            n_init=settings.n_init,
-            n_jobs=1,
+            candidates, sample.seed("sweep"), n_clusters=k, n_init=paper["n_init"], n_jobs=1
         )
-        sweep(models, X, n_jobs=1)
-        p, _ = choose(models)
-    model = models[settings.exponents.index(p)]
+        fit_models(models, [X] * len(models), n_jobs=1)
+        tables = contingency_tables([m.labels_ for m in models], [k] * len(models))
+        model = models[by_agreement(models, None, agreement_matrix(tables, len(models)))]
     return Sweep(
-        p,
+        model.p,
         model.labels_,
         model.feature_weights_,
         model.cluster_centers_,
-        time.perf_counter() - start,
-        _told(caught),
+        told.seconds,
+        told.warnings,
     )
 
 
-def try_sweep(sample, settings, data=None):
-    """The sweep, or the traceback of what went wrong."""
-    try:
+@dataclass(frozen=True)
+class Grid(Experiment):
+    """The paper's experiment."""
+
+    file = "runs.sqlite"
+    record = Record
+    quick = QUICK
+
+    def load(self, sample):
+        """Make the noisy data set."""
+        return noisy_data(sample)
+
+    def shares(self, sample, method):
+        """Whether a method starts from the sweep of mwk-means."""
+        return method == "mwk-means" or method.startswith("cafe")
+
+    def share(self, sample, settings, data):
+        """Find the sweep."""
         return find_sweep(sample, settings, data)
-    except Exception:
-        return traceback.format_exc()
+
+    def measure(self, sample, method, settings, data, shared):
+        """Cluster by a method and compare with the classes."""
+        with measuring() as told:
+            labels = _labels(sample, method, settings, shared, data)
+        swept = self.shares(sample, method)
+        return {
+            "ari": float(adjusted_rand_score(data.y, labels)),
+            "nmi": float(normalized_mutual_info_score(data.y, labels)),
+            "seconds": told.seconds + (shared.seconds if swept else 0.0),
+            "sweep_seconds": shared.seconds if swept else 0.0,
+            "p": shared.p if swept else None,
+            "k_found": len(np.unique(labels)),
+            "warnings": "\n".join(
+                filter(None, [shared.warnings if swept else "", told.warnings])
+            ),
+        }
+
+    def trial(self, sample):
+        """Iris."""
+        return Sample("iris", 0.2, 1.0, 0)
+
+    def foresee(self, sample, method):
+        """Seconds that grow with the size of the data."""
+        return PRIOR.get(method, LITTLE) * _size(sample.dataset)
+
+    def own_seconds(self, record):
+        """The sweep is shared; its cost is counted once, with the labels it gives."""
+        return record.seconds - (0 if record.method == "mwk-means" else record.sweep_seconds)
 
 
-def needs_sweep(method):
-    """Whether a method starts from the sweep of mwk-means."""
-    return method == "mwk-means" or method.startswith("cafe")
+GRID = Grid()
 
 
 def run_method(sample, method, settings, found=None, data=None):
@@ -141,7 +200,7 @@ def run_method(sample, method, settings, found=None, data=None):
     settings : Settings
         How hard it tries.
     found : Sweep or str, optional
-        What `try_sweep` has found for this sample, if the method needs a sweep.
+        The sweep of this sample, or the traceback of its failure, if the method needs a sweep.
     data : Noisy, optional
         The data of this sample, if at hand.
 
@@ -149,47 +208,7 @@ def run_method(sample, method, settings, found=None, data=None):
     -------
     record : Record
     """
-    shared = needs_sweep(method)
-    if shared and found is None:
-        found = try_sweep(sample, settings, data)
-    if shared and isinstance(found, str):
-        return failed_record(sample, method, found)
-    try:
-        data = noisy_data(sample) if data is None else data
-        start = time.perf_counter()
-        with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            labels = _labels(sample, method, settings, found, data)
-        seconds = time.perf_counter() - start
-    except Exception:
-        return failed_record(sample, method, traceback.format_exc())
-    return Record(
-        *sample,
-        method,
-        "done",
-        ari=float(adjusted_rand_score(data.y, labels)),
-        nmi=float(normalized_mutual_info_score(data.y, labels)),
-        seconds=seconds + (found.seconds if shared else 0.0),
-        sweep_seconds=found.seconds if shared else 0.0,
-        p=found.p if shared else None,
-        k_found=len(np.unique(labels)),
-        warnings="\n".join(filter(None, [found.warnings if shared else "", _told(caught)])),
-        libraries=libraries(),
-    )
-
-
-def run_sample(sample, methods, settings, emit):
-    """Run several methods on one noisy data set, and emit each record as it is made."""
-    data, found = noisy_data(sample), None
-    for method in methods:
-        if needs_sweep(method) and found is None:
-            found = try_sweep(sample, settings, data)
-        emit(run_method(sample, method, settings, found, data))
-
-
-def failed_record(sample, method, reason):
-    """The record of a run that went wrong."""
-    return Record(*sample, method, "failed", traceback=reason, libraries=libraries())
+    return GRID.run(sample, method, settings, found, data)
 
 
 def _labels(sample, method, settings, found, data):
@@ -198,7 +217,7 @@ def _labels(sample, method, settings, found, data):
         return found.labels
     seed, for_kmeans = (seed_integer(child) for child in sample.seed(method).spawn(2))
     features, name = data.X, method
-    if needs_sweep(method):
+    if GRID.shares(sample, method):
         kind, name = method.split("+")
         features = rescale_rows(
             data.X,
@@ -226,19 +245,7 @@ def _n_classes(y):
     return len(np.unique(y))
 
 
-def _told(caught):
-    """The distinct warnings, one line each."""
-    lines = (f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
-    return "\n".join(dict.fromkeys(lines))
-
-
-@lru_cache(maxsize=1)
-def libraries():
-    """Versions of the libraries that the numbers depend on."""
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append(f"{name}=={importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return " ".join(versions)
+@cache
+def _size(dataset):
+    """Millions of entries."""
+    return load(dataset).data.size / 1e6

@@ -3,33 +3,17 @@
 import json
 import sqlite3
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pandas as pd
 
-from cafelearn.experiments.plan import Sample, describe
-from cafelearn.experiments.run import Record
+from cafelearn.experiments.run import GRID
 
-FILE = "runs.sqlite"
+FILE = GRID.file
 FORMAT = 1
-KEY = ("dataset", "noise_level", "noise_scale", "version", "method")
-TYPES = {
-    "dataset": "TEXT NOT NULL",
-    "noise_level": "REAL NOT NULL",
-    "noise_scale": "REAL NOT NULL",
-    "version": "INTEGER NOT NULL",
-    "method": "TEXT NOT NULL",
-    "status": "TEXT NOT NULL",
-    "ari": "REAL",
-    "nmi": "REAL",
-    "seconds": "REAL",
-    "sweep_seconds": "REAL",
-    "p": "REAL",
-    "k_found": "INTEGER",
-    "warnings": "TEXT",
-    "traceback": "TEXT",
-    "libraries": "TEXT",
-}
+TYPES = {str: "TEXT", int: "INTEGER", float: "REAL"}
 
 
 class StoreError(OSError):
@@ -50,25 +34,31 @@ class Store:
     settings : Settings, optional
         How hard the methods try. A directory holds runs of one setting only; without it, an
         existing directory is opened as it is.
+    experiment : Experiment, default=GRID
+        What the records are of.
     """
 
-    def __init__(self, directory, settings=None):
-        self.path = Path(directory) / FILE
+    def __init__(self, directory, settings=None, experiment=GRID):
+        self._record, self._key = experiment.record, experiment.key()
+        self.path = Path(directory) / experiment.file
         if settings is None and not self.path.exists():
-            raise NoRunsError(f"There are no runs in {directory}: it has no file {FILE}.")
+            raise NoRunsError(
+                f"There are no runs in {directory}: it has no file {experiment.file}."
+            )
         with self._explained("open"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Writers wait for each other; a commit takes milliseconds.
             self._connection = sqlite3.connect(self.path, timeout=60)
             if settings is not None:
-                self._prepare(describe(settings))
+                self._prepare(asdict(settings))
 
     def _prepare(self, settings):
         self._connection.execute("PRAGMA journal_mode=WAL")
-        columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+        columns = ", ".join(_columns(self._record))
         with self._connection:
             self._connection.execute(
-                f"CREATE TABLE IF NOT EXISTS runs ({columns}, PRIMARY KEY ({', '.join(KEY)}))"
+                f"CREATE TABLE IF NOT EXISTS runs ({columns}, "
+                f"PRIMARY KEY ({', '.join(self._key)}))"
             )
             self._connection.execute("CREATE TABLE IF NOT EXISTS about (what TEXT)")
             about = json.dumps({"format": FORMAT, "settings": settings}, sort_keys=True)
@@ -84,11 +74,11 @@ class Store:
         row = self._connection.execute("SELECT what FROM about").fetchone()
         return row[0] if row else None
 
-    def add(self, record: Record):
+    def add(self, record):
         """Commit a record; it replaces a failed one, never one that is done."""
-        names = ", ".join(Record._fields)
-        marks = ", ".join("?" * len(Record._fields))
-        changes = ", ".join(f"{name} = excluded.{name}" for name in Record._fields)
+        names = ", ".join(record._fields)
+        marks = ", ".join("?" * len(record._fields))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in record._fields)
         with self._explained("write"), self._connection:
             self._connection.execute(
                 f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT DO UPDATE "
@@ -97,23 +87,24 @@ class Store:
             )
 
     def ended(self, include_failed=True):
-        """The (sample, method) pairs that have a record."""
+        """The keys of the runs that have a record: fields of the sample, and the method."""
         wanted = "" if include_failed else " WHERE status = 'done'"
         with self._explained("read"):
-            rows = self._connection.execute(f"SELECT {', '.join(KEY)} FROM runs{wanted}")
-            return {(Sample(*row[:4]), row[4]) for row in rows}
+            rows = self._connection.execute(f"SELECT {', '.join(self._key)} FROM runs{wanted}")
+            return set(rows)
 
     def records(self):
         """All records, in the order of their names."""
         with self._explained("read"):
             rows = self._connection.execute(
-                f"SELECT {', '.join(Record._fields)} FROM runs ORDER BY {', '.join(KEY)}"
+                f"SELECT {', '.join(self._record._fields)} FROM runs "
+                f"ORDER BY {', '.join(self._key)}"
             )
-            return [Record(*row) for row in rows]
+            return [self._record(*row) for row in rows]
 
     def frame(self):
         """All records as a data frame."""
-        return pd.DataFrame(self.records(), columns=Record._fields)
+        return pd.DataFrame(self.records(), columns=self._record._fields)
 
     def close(self):
         """Close the file."""
@@ -133,7 +124,9 @@ class Store:
             raise
         except (OSError, sqlite3.Error) as error:
             message = f"Cannot {doing} the runs in {self.path}: {error}."
-            if doing != "read":
+            if type(error) is sqlite3.DatabaseError:
+                message += " The file is damaged; restore a copy, or move it and start again."
+            elif doing != "read":
                 message += (
                     " What was committed before is safe; start again when there is room and "
                     "permission to write."
@@ -168,17 +161,29 @@ def read_results(source) -> pd.DataFrame:
     0    iris        0  kmeans   done
     1    iris        1  kmeans   done
     """
+    return read_runs(source, GRID, "read_results")
+
+
+def read_runs(source, experiment, caller):
+    """Read the records of an experiment from its directory or from a CSV file."""
     source = Path(source)
     if source.is_dir():
-        with Store(source) as store:
+        with Store(source, experiment=experiment) as store:
             return store.frame()
     if not source.exists():
-        raise NoRunsError(f"read_results needs a directory or a CSV file, got {source}.")
+        raise NoRunsError(f"{caller} needs a directory or a CSV file, got {source}.")
     try:
         results = pd.read_csv(source)
     except (ValueError, OSError) as error:
         raise StoreError(f"Cannot read the runs in {source}: {error}") from error
-    missing = [name for name in (*KEY, "ari") if name not in results.columns]
+    missing = [name for name in (*experiment.key(), "ari") if name not in results.columns]
     if missing:
         raise NoRunsError(f"{source} has no column {', '.join(missing)}: it holds no runs.")
     return results if "status" in results.columns else results.assign(status="done")
+
+
+def _columns(record):
+    """Columns of the table of runs; a field without a default must have a value."""
+    for name, hint in get_type_hints(record).items():
+        kind = next(TYPES[part] for part in get_args(hint) or (hint,) if part in TYPES)
+        yield f"{name} {kind}{'' if name in record._field_defaults else ' NOT NULL'}"

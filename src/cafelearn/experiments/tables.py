@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from cafelearn.experiments._markdown import escape, markdown_table
 from cafelearn.experiments.compare import PAIRS
 from cafelearn.experiments.plan import METHODS
 from cafelearn.experiments.published import (
@@ -315,16 +316,15 @@ def _markdown(tables):
 
 def _markdown_table(table):
     names = ["Data set", SIGMA, *(label(method) for method in table.methods)]
-    lines = [f"**{table.title}**", "", _markdown_line(map(_markdown_escape, names))]
-    lines.append(_markdown_line(["---"] * len(names)))
-    for dataset, scale, cells in table.rows:
-        start = [_markdown_escape(label(dataset)), name_group(scale)]
-        lines.append(_markdown_line([*start, *(_markdown_cell(table, cell) for cell in cells)]))
-    return "\n".join(lines)
-
-
-def _markdown_line(texts):
-    return f"| {' | '.join(texts)} |"
+    rows = [
+        [
+            escape(label(dataset)),
+            name_group(scale),
+            *(_markdown_cell(table, cell) for cell in cells),
+        ]
+        for dataset, scale, cells in table.rows
+    ]
+    return f"**{table.title}**\n\n{markdown_table(map(escape, names), rows)}"
 
 
 def _markdown_cell(table, cell):
@@ -336,10 +336,6 @@ def _markdown_cell(table, cell):
     if table.beside and not np.isnan(cell.published):
         text += f" ({_mean(cell.published)}{', ' if _z(cell, '') else ''}{_z(cell, '!')})"
     return f"{text} {_versions(table, cell)}".rstrip()
-
-
-def _markdown_escape(text):
-    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))
 
 
 def _latex(tables):

@@ -12,12 +12,11 @@ looks that follow sum the collected values alone. They are a few in a hundred.
 """
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.assign import weigh_rows
 from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, transpose
 from cafelearn.kernels.brackets import ALL, EACH, NEAR, list_open
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, ZERO, njit
 from cafelearn.kernels.lists import Values, append_values, copy_values, keep, was_kept
 from cafelearn.kernels.pairs import WORTH_COUNTING, add_counted, count_pairs, is_pair
 from cafelearn.kernels.power import negative_powers

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.blocks import (
     block_rows,
@@ -18,7 +17,7 @@ from cafelearn.kernels.blocks import (
     sort_members,
     transpose,
 )
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, njit
 from cafelearn.kernels.power import (
     CUBE,
     LARGEST_DIRECT,
@@ -142,7 +141,7 @@ def _assign_block(labels, nearest, guess, scratch, features, centers, weights, s
     distances, columns, peaks, second = scratch
     n_clusters, n_features = centers.shape
     for b in range(size):
-        labels[b] = n_clusters
+        labels[b] = 0
         nearest[b] = second[b] = np.inf
     if guess >= 0:
         distances_to(

@@ -1,9 +1,8 @@
 """Blocks of rows: which rows make one, room for them, and how they are transposed."""
 
 import numpy as np
-from numba import njit
 
-from cafelearn.kernels.compiling import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES, njit
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 # Rows of a block. Vectors hold twice as many numbers of half the size, and so do blocks of few

@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from cafelearn.kernels.compiling import EXACT
+from cafelearn.kernels.compiling import EXACT, njit
 
 # Brackets.open: nothing to do; the next look is at all members, or at those near the anchor;
 # or those are so few that they are wanted one by one.

@@ -16,7 +16,6 @@ is one pass over the members. `pulls.add_members` is that pass for a block of ro
 """
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.brackets import (
     ALL,
@@ -43,7 +42,7 @@ from cafelearn.kernels.brackets import (
     VALUE_LOW,
     VALUE_START,
 )
-from cafelearn.kernels.compiling import EXACT
+from cafelearn.kernels.compiling import EXACT, njit
 from cafelearn.kernels.series import add_series
 from cafelearn.kernels.sums import (
     ABOVE,
@@ -74,8 +73,17 @@ PER_STEP, PER_GAP, PER_NEIGHBOURS, WIDEST = 1.0, 8.0, 3.0, 0.03
 # Values near an anchor are wanted one by one if they are no more than this. The windows of
 # clusters whose values are all together no more hold all of them (if the members weigh 1).
 FEW_VALUES = 256
+# Members whose range is below this count as equal: the scale that brings it near 1 would leave
+# the format.
+SMALLEST_SPAN, SMALLEST_SPAN_SINGLE = 2.0**-1020, 2.0**-124
 # Places where the series is used are at most this part of the window away from the anchor.
 TRUSTED = 0.4
+
+
+@njit(**EXACT)
+def smallest_span(centers):
+    """The smallest range of members of this type that is told from 0."""
+    return SMALLEST_SPAN_SINGLE if centers.itemsize == 4 else SMALLEST_SPAN
 
 
 @njit(**EXACT)
@@ -85,7 +93,7 @@ def begin(brackets, centers, l, v, low, high, mass, p):
     Returns whether the sums already taken at the present centre are of use.
     """
     values = brackets.values
-    if low == high:
+    if high - low < smallest_span(centers):
         centers[l, v] = low
         brackets.log_dispersion[l, v] = -np.inf
         brackets.open[l, v] = CLOSED

@@ -7,10 +7,9 @@ least + rise |x - near| / |x1 - x2|, where `near` is the value whose power is th
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.blocks import padded
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO, njit
 from cafelearn.kernels.pairs import LESS, MORE, is_pair
 from cafelearn.kernels.power import add_powers
 

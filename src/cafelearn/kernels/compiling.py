@@ -1,12 +1,64 @@
-"""What Numba is told of compiled functions: ``@njit(**EXACT)`` and the like."""
+"""Numba compilation options, ``@njit(**EXACT)`` and the like, and a cache of compiled code."""
 
+import warnings
+from contextlib import suppress
+
+import numba
 import numpy as np
+from numba.core.caching import FunctionCache
 from numba.core.options import DefaultOptions
+
+
+class _SturdyCache(FunctionCache):
+    """A cache that does without files that are damaged or cannot be written."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever unpickling a damaged file raises
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig, data):
+        with suppress(OSError, EOFError, ValueError):
+            super().save_overload(sig, data)
+
+
+def njit(**options):
+    """`numba.njit` with a cache that survives damage: what it cannot load is compiled again."""
+
+    def compile_lazily(function):
+        dispatcher = numba.njit(**options)(function)
+        if type(getattr(dispatcher, "_cache", None)) is FunctionCache:
+            dispatcher._cache.__class__ = _SturdyCache
+        return dispatcher
+
+    return compile_lazily
+
+
+def _can_cache():
+    """Whether Numba finds a directory where it may keep compiled code."""
+    try:
+        numba.njit(cache=True)(lambda: None)
+    except RuntimeError:
+        warnings.warn(
+            "cafelearn cannot keep its compiled code, because neither its own directory nor "
+            "the user's cache directory is writable: every process compiles for about a "
+            "minute. Set NUMBA_CACHE_DIR to a writable directory.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+CACHED = _can_cache()
 
 # Magic-number rounding (kernels.power) is destroyed by re-association, so loops allow
 # fused multiply-adds and nothing else. error_model="numpy" drops the division checks
 # that block vectorisation.
-_COMMON = dict(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "nsz"})
+_COMMON = dict(nogil=True, cache=CACHED, error_model="numpy", fastmath={"contract", "nsz"})
 # Numba counts the references to every array of every tuple that a function touches, with locked
 # instructions; that took up to half of a pass. What only borrows arrays needs no count, and
 # a function that makes or returns one (MAKES) is refused by the compiler if it has none.

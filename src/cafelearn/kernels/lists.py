@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.brackets import EACH
-from cafelearn.kernels.compiling import EXACT
+from cafelearn.kernels.compiling import EXACT, njit
 
 # The collected values of one chunk take no more room than this part of the chunk.
 ROOM = 1 / 20

@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.blocks import block_rows, buffer, padded, sort_members, transpose
 from cafelearn.kernels.brackets import ALL, list_open
-from cafelearn.kernels.compiling import EXACT, MAKES
+from cafelearn.kernels.compiling import EXACT, MAKES, njit
 from cafelearn.kernels.pulls import add_members
 
 

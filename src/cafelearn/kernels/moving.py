@@ -13,7 +13,6 @@ file avoids looking at them. Three facts are used, none of which changes a label
 """
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.assign import distances_to, hash_of, take_nearer
 from cafelearn.kernels.blocks import (
@@ -25,7 +24,7 @@ from cafelearn.kernels.blocks import (
     transpose,
 )
 from cafelearn.kernels.chords import draw_chords
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, PART, ZERO, njit
 from cafelearn.kernels.pulls import add_members, add_moments
 from cafelearn.kernels.screening import (
     LOWER,
@@ -166,7 +165,7 @@ def _settle_close(found, roots, X, start, state, geometry):
         size, width = len(rows), padded(len(rows))
         transpose(columns, X, rows, size, features)
         for b in range(width):
-            labels[b], nearest[b], second[b] = n_clusters, np.inf, np.inf
+            labels[b], nearest[b], second[b] = 0, np.inf, np.inf
         for l in range(n_clusters):
             distances_to(
                 distances, l, columns, peaks, features, centers, weights, width, geometry

@@ -6,10 +6,9 @@ count who says which. And a power of such a column is one of two numbers, so tha
 """
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.blocks import BLOCK
-from cafelearn.kernels.compiling import EXACT, MAKES, SUMS
+from cafelearn.kernels.compiling import EXACT, MAKES, SUMS, njit
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.polynomial import chebyshev
 
-from cafelearn.kernels.compiling import EXACT, SUMS
+from cafelearn.kernels.compiling import EXACT, SUMS, njit
 from cafelearn.kernels.vectors import (
     from_bits,
     larger,

@@ -1,9 +1,8 @@
 """What the members of a cluster tell about its centre: mergeable sums over blocks of rows."""
 
 import numpy as np
-from numba import njit
 
-from cafelearn.kernels.compiling import EXACT, SUMS
+from cafelearn.kernels.compiling import EXACT, SUMS, njit
 from cafelearn.kernels.power import add_powers, negative_power, negative_terms
 from cafelearn.kernels.sums import (
     ABOVE,

@@ -11,7 +11,6 @@ two values need no powers at all (kernels.chords).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from cafelearn.kernels.assign import add_features, take_nearer
 from cafelearn.kernels.blocks import BLOCK, padded, room, sort_by_label, transpose_all
@@ -23,7 +22,7 @@ from cafelearn.kernels.chords import (
     with_chords,
     without_chords,
 )
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, ZERO
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, ZERO, njit
 from cafelearn.kernels.power import CUBE, FOURTH, LARGEST_DIRECT, LINEAR, SQUARE, add_powers
 from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
 
@@ -374,7 +373,7 @@ def place_rows(found, rows, start, X, screen, error, geometry):
     size, width = len(rows), padded(len(rows))
     slack, error = np.float32(2 * relative_error(X.shape[1], geometry.p)), np.float32(error)
     transpose_all(screen.columns, X, rows, size, screen.origin)
-    labels[:] = len(screen.centers)
+    labels[:] = 0
     nearest[:] = np.inf
     second[0] = np.inf
     for l in range(len(screen.centers)):

@@ -1,8 +1,6 @@
 """What the members far from a place contribute near it: sums of a Taylor series (p < 2)."""
 
-from numba import njit
-
-from cafelearn.kernels.compiling import EXACT, SUMS
+from cafelearn.kernels.compiling import EXACT, SUMS, njit
 from cafelearn.kernels.power import negative_power, negative_terms, reciprocal, reciprocal_root
 from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
 from cafelearn.kernels.vectors import prefer_wide_vectors

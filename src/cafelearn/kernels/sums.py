@@ -8,9 +8,8 @@ the same algorithm and, chunk for chunk, get the same bits.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from cafelearn.kernels.compiling import EXACT
+from cafelearn.kernels.compiling import EXACT, njit
 
 # Rows of Sums.terms, each for one (cluster, feature) at the current centre z and scale s;
 # all but the neighbours are sums over the members x of sample_weight times

@@ -1,8 +1,6 @@
 """The tree in which the sums of chunks are merged, the same for any division of the work."""
 
-from numba import njit
-
-from cafelearn.kernels.compiling import EXACT, PART
+from cafelearn.kernels.compiling import EXACT, PART, njit
 from cafelearn.kernels.sums import Sums, merge, room_for_sums
 
 

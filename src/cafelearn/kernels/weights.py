@@ -1,13 +1,32 @@
-"""Dispersions to feature weights (Eq. 4), in log space.
+"""Weightings: feature weights as a function of dispersions, in log space.
 
 At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
-w = softmax(-log(D + c) / (p - 1)) over the features of a cluster.
+Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the features of a cluster.
+
+To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
+`update_weights`; estimators, candidates and messages read the table.
 """
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple
 
-from cafelearn.kernels.compiling import EXACT
+import numpy as np
+
+from cafelearn.kernels.compiling import EXACT, njit
+
+
+class Weighting(NamedTuple):
+    """One way to compute weights from dispersions."""
+
+    code: int  # how `update_weights` knows it
+    uses_offset: bool  # whether `dispersion_offset` has an effect
+    text: str  # one phrase for reports
+
+
+CLUSTER, UNIFORM = range(2)
+WEIGHTINGS = {
+    "cluster": Weighting(CLUSTER, True, "one weight per cluster and feature"),
+    "uniform": Weighting(UNIFORM, False, "equal weights (ordinary Minkowski k-means)"),
+}
 
 
 @njit(**EXACT)
@@ -24,13 +43,17 @@ def log_mean(log_values):
 
 
 @njit(**EXACT)
-def update_weights(weights, log_dispersion, log_offset, p):
-    """Eq. 4 with `exp(log_offset)` added to every dispersion, row by row.
+def update_weights(weights, log_dispersion, log_offset, p, weighting):
+    """Weights of all clusters by the weighting with this code.
 
-    Features of no dispersion take the limit: they share the weight of 1 equally.
+    CLUSTER is Eq. 4 with `exp(log_offset)` added to every dispersion, row by row. Features
+    of no dispersion take the limit: they share the weight of 1 equally.
     IN log_dispersion (k, m); OUT weights (k, m)
     """
     n_clusters, n_features = weights.shape
+    if weighting == UNIFORM:
+        weights[:] = 1 / n_features
+        return
     for l in range(n_clusters):
         smallest = np.inf
         for v in range(n_features):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.plotting._axes import plain_text
+from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
 # Inches: a cell that has room for a number, one that has room for a name, the largest map.
@@ -34,11 +34,11 @@ def cell_size(shape):
     return max(width, 2.4 / columns), max(height, 1.6 / rows)
 
 
-def figure_size(row_names, column_names):
+def figure_size(row_names, column_names, length=LABEL_LENGTH):
     """Size of a figure with one heat map of these rows and columns, in inches."""
     width, height = cell_size((len(row_names), len(column_names)))
     left, below = (
-        CHARACTER * max(len(plain_text(name)) for name in names)
+        CHARACTER * max(len(plain_text(name, length)) for name in names)
         for names in (row_names, column_names)
     )
     return left + width * len(column_names) + 1.5, below + height * len(row_names) + 0.9
@@ -65,10 +65,12 @@ def draw_heat_map(
     cmap="viridis",
     im_kw=None,
     colorbar_label=None,
+    length=LABEL_LENGTH,
 ):
     """Draw `values` with names at both axes; numbers in the cells if they have room.
 
-    `annotate` None decides by the size of the cells. No label, no colour bar.
+    `annotate` None decides by the size of the cells. No label, no colour bar. Names are cut
+    to `length`.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
@@ -85,8 +87,8 @@ def draw_heat_map(
         )
     # Measured anew, because the colour bar has taken its part.
     width, height = cell or _measured_cell(ax, values.shape)
-    _name_columns(ax, column_names, width)
-    _name_rows(ax, row_names, height)
+    _name_columns(ax, column_names, width, length)
+    _name_rows(ax, row_names, height, length)
     if annotate is None:
         annotate = max(values.shape) <= FEW and width >= 0.35 and height >= 0.18
     texts = _write_values(ax, image, values) if annotate else None
@@ -114,9 +116,9 @@ def _every(room):
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(room, 1e-9)))
 
 
-def _name_columns(ax, names, width):
+def _name_columns(ax, names, width, length):
     step = _every(width)
-    shown = [plain_text(name) for name in names[::step]]
+    shown = [plain_text(name, length) for name in names[::step]]
     longest = CHARACTER * max(map(len, shown))
     lying = longest < 0.95 * width * step
     ax.set_xticks(
@@ -127,9 +129,9 @@ def _name_columns(ax, names, width):
     )
 
 
-def _name_rows(ax, names, height):
+def _name_rows(ax, names, height, length):
     step = _every(height)
-    shown = [plain_text(name) for name in names[::step]]
+    shown = [plain_text(name, length) for name in names[::step]]
     ax.set_yticks(np.arange(0, len(names), step), shown, fontsize=FONT_SIZE)
 
 

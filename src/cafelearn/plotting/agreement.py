@@ -1,71 +1,77 @@
-"""AgreementDisplay: how far the clusterings of several exponents agree."""
+"""AgreementDisplay: agreement between the clusterings of several candidates."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from cafelearn._labels import candidate_names, chosen_position
+from cafelearn._words import listed
 from cafelearn.cafe import CAFE
-from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._axes import COLORS, panels, plain_text
 from cafelearn.plotting._estimators import check_estimator
-from cafelearn.plotting._heat_map import draw_heat_map, figure_size
+from cafelearn.plotting._heat_map import FEW, draw_heat_map, figure_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
 
+# Names of candidates are longer than those of features, and tell least in the middle.
+LENGTH = 60
+
+
 class AgreementDisplay:
-    """Adjusted Rand index between the clusterings of each pair of exponents.
+    """Adjusted Rand index between the clusterings of each pair of candidates.
 
     Most often made by :meth:`from_estimator`.
 
     Parameters
     ----------
-    agreement : array-like of shape (n_exponents, n_exponents)
+    agreement : array-like of shape (n_candidates, n_candidates)
         Adjusted Rand indices.
-    exponents : sequence of float
-        The exponents p, in the order of the rows.
-    chosen : float, default=None
-        The exponent to mark.
+    names : sequence of str
+        A name for each candidate, in the order of the rows.
+    chosen : str, default=None
+        The name to mark.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the heat map. The labels of its rows carry the sum of the indices with
-        the other exponents, by which CAFE chooses.
+        Axes with the heat map. The labels of up to 16 rows carry the sum of the indices
+        with the other candidates, by which ``CAFE(selection="agreement")`` chooses.
     figure_ : matplotlib Figure
         Figure of the axes.
     im_ : matplotlib AxesImage
         The heat map.
-    text_ : ndarray of shape (n_exponents, n_exponents) of matplotlib Text, or None
+    text_ : ndarray of shape (n_candidates, n_candidates) of matplotlib Text, or None
         The numbers in the cells.
     frame_ : matplotlib Rectangle or None
-        The frame about the row of the chosen exponent.
+        The frame about the row of the chosen candidate.
 
     Examples
     --------
     >>> from cafelearn.plotting import AgreementDisplay
     >>> matrix = [[1.0, 0.8], [0.8, 1.0]]
-    >>> display = AgreementDisplay(matrix, [1.5, 2.0], chosen=2.0).plot()
+    >>> names = ["p = 1.5", "p = 2"]
+    >>> display = AgreementDisplay(matrix, names, chosen="p = 2").plot()
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['1.5 (sum 0.80)', '2 (sum 0.80)']
+    ['p = 1.5 (sum 0.80)', 'p = 2 (sum 0.80)']
     """
 
-    def __init__(
-        self, agreement: "ArrayLike", exponents: Sequence[float], chosen: float | None = None
-    ):
+    def __init__(self, agreement: "ArrayLike", names: Sequence[str], chosen: str | None = None):
         self.agreement = np.asarray(agreement, dtype=np.float64)
-        self.exponents = [float(p) for p in exponents]
+        self.names = [str(name) for name in names]
         self.chosen = chosen
-        if self.agreement.shape != (len(self.exponents),) * 2:
+        if self.agreement.shape != (len(self.names),) * 2:
             raise ValueError(
-                f"AgreementDisplay needs a matrix of shape {(len(self.exponents),) * 2} for "
-                f"{len(self.exponents)} exponents, got {self.agreement.shape}."
+                f"AgreementDisplay needs a matrix of shape {(len(self.names),) * 2} for "
+                f"{len(self.names)} names, got {self.agreement.shape}."
             )
-        if chosen is not None and chosen not in self.exponents:
+        if chosen is not None and chosen not in self.names:
             raise ValueError(
-                f"AgreementDisplay needs chosen to be one of {self.exponents}, got {chosen!r}."
+                f"AgreementDisplay needs chosen to be one of {listed(self.names)}, "
+                f"got {chosen!r}."
             )
 
     def plot(
@@ -97,10 +103,12 @@ class AgreementDisplay:
         display : AgreementDisplay
             This object.
         """
-        sums = self.agreement.sum(axis=1) - np.diag(self.agreement)
-        columns = [f"{p:g}" for p in self.exponents]
-        rows = [f"{p} (sum {total:.2f})" for p, total in zip(columns, sums, strict=True)]
-        (self.ax_,) = panels("AgreementDisplay.plot", ax, figsize=figure_size(rows, columns))
+        columns = rows = self.names
+        if len(rows) <= FEW:
+            sums = self.agreement.sum(axis=1) - np.diag(self.agreement)
+            rows = [f"{name} (sum {sum_:.2f})" for name, sum_ in zip(rows, sums, strict=True)]
+        size = figure_size(rows, columns, LENGTH)
+        (self.ax_,) = panels("AgreementDisplay.plot", ax, figsize=size)
         self.figure_ = self.ax_.figure
         self.im_, self.text_, _ = draw_heat_map(
             self.ax_,
@@ -114,11 +122,11 @@ class AgreementDisplay:
             cmap=cmap,
             im_kw=im_kw,
             colorbar_label="adjusted Rand index" if colorbar else None,
+            length=LENGTH,
         )
-        self.ax_.set(xlabel="exponent p", ylabel="exponent p")
         self.frame_ = None
         if self.chosen is not None:
-            self._mark_chosen(columns)
+            self._mark_chosen()
         return self
 
     @classmethod
@@ -132,7 +140,7 @@ class AgreementDisplay:
         im_kw: dict | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Draw the agreement between the exponents of a fitted CAFE.
+        """Draw the agreement between the candidates of a fitted CAFE.
 
         Parameters
         ----------
@@ -152,26 +160,29 @@ class AgreementDisplay:
         Returns
         -------
         display : AgreementDisplay
-            The display, drawn, with the chosen exponent marked.
+            The display, drawn, with the chosen candidate marked. Candidates are named by
+            the settings in which they differ.
 
         Examples
         --------
         >>> from cafelearn import CAFE
         >>> from cafelearn.datasets import load
         >>> from cafelearn.plotting import AgreementDisplay
-        >>> cafe = CAFE(3, n_init=2, random_state=0).fit(load("iris").data)
-        >>> display = AgreementDisplay.from_estimator(cafe)
-        >>> display.chosen == cafe.p_
-        True
+        >>> cafe = CAFE(3, p=2.0, scaling="range", n_init=2, random_state=0)
+        >>> display = AgreementDisplay.from_estimator(cafe.fit(load("iris").data))
+        >>> display.names
+        ['mean', 'fixed', 'uniform']
         """
         check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
-        display = cls(estimator.agreement_, list(estimator.models_), estimator.p_)
+        candidates = estimator.candidates_
+        names = candidate_names(candidates)
+        display = cls(estimator.agreement_, names, names[chosen_position(candidates)])
         return display.plot(ax, annotate=annotate, cmap=cmap, colorbar=colorbar, im_kw=im_kw)
 
-    def _mark_chosen(self, columns):
+    def _mark_chosen(self):
         from matplotlib.patches import Rectangle
 
-        row, n = self.exponents.index(self.chosen), len(self.exponents)
+        row, n = self.names.index(self.chosen), len(self.names)
         self.frame_ = self.ax_.add_patch(
             Rectangle(
                 (-0.5, row - 0.5),
@@ -185,4 +196,4 @@ class AgreementDisplay:
                 zorder=3,
             )
         )
-        self.ax_.set_title(f"chosen: p = {columns[row]}", fontsize="medium")
+        self.ax_.set_title(f"chosen: {plain_text(self.chosen, LENGTH)}", fontsize="medium")

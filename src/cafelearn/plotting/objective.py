@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from cafelearn._labels import family_positions
 from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
+from cafelearn.starts import uses_offset
 from cafelearn.theory import objective_bounds
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ class ObjectiveDisplay:
       undercut.
 
     Where a descent stopped before it converged, its weights do not belong to its last
-    dispersions, and no bounds are drawn.
+    dispersions, and no bounds are drawn. Nor are they for uniform weights, of which the
+    theorem says nothing.
 
     Examples
     --------
@@ -149,7 +152,8 @@ class ObjectiveDisplay:
         Parameters
         ----------
         estimator : MinkowskiWeightedKMeans or CAFE
-            A fitted estimator; of CAFE, the model of each exponent.
+            A fitted estimator. Of CAFE, those candidates are drawn that have the scaling,
+            weighting and offset of the chosen one; they differ in the exponent.
         bounds : bool, default=True
             Draw the bounds of Theorem 2.
         ax : matplotlib Axes or array of them, default=None
@@ -166,22 +170,26 @@ class ObjectiveDisplay:
         >>> from cafelearn import CAFE
         >>> from cafelearn.datasets import load
         >>> from cafelearn.plotting import ObjectiveDisplay
-        >>> cafe = CAFE(3, p=(1.5, 2.0), n_init=2, random_state=0).fit(load("iris").data)
+        >>> cafe = CAFE(3, weighting="cluster", n_init=2, random_state=0)
+        >>> cafe = cafe.fit(load("iris").data)
         >>> display = ObjectiveDisplay.from_estimator(cafe)
-        >>> lower, upper = display.bounds[2.0]
-        >>> bool(lower <= cafe.models_[2.0].inertia_ <= upper)
+        >>> lower, upper = display.bounds[cafe.p_]
+        >>> bool(lower <= cafe.model_.objective_path_[-1] <= upper)
         True
         """
         check_estimator(f"{cls.__name__}.from_estimator", estimator)
-        several = isinstance(estimator, CAFE)
-        models = estimator.models_ if several else {float(estimator.p): estimator}
+        chosen, models = estimator, [estimator]
+        if isinstance(estimator, CAFE):
+            chosen = estimator.model_
+            models = [estimator.models_[i] for i in family_positions(estimator.candidates_)]
+        models = {float(model.p): model for model in models}
         limits = {p: _final_bounds(model) for p, model in models.items()}
         display = cls(
             {p: model.objective_path_ for p, model in models.items()},
             {p: pair for p, pair in limits.items() if pair is not None},
-            chosen=estimator.p_ if several and len(models) > 1 else None,
+            chosen=float(chosen.p) if len(models) > 1 else None,
             stop_reasons={p: model.stop_reason_ for p, model in models.items()},
-            dispersion_offset=estimator.dispersion_offset,
+            dispersion_offset=chosen.dispersion_offset if uses_offset(chosen) else 0.0,
         )
         return display.plot(ax, bounds=bounds)
 
@@ -225,7 +233,7 @@ def _final_bounds(model):
 
     See the notes of ObjectiveDisplay for the reasons.
     """
-    if model.stop_reason_ != "converged" or model.tol > 0:
+    if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
     D, p = model.dispersions_.astype(np.float64), float(model.p)
     share = float((model.feature_weights_.astype(np.float64) ** p).sum())

@@ -5,8 +5,13 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._labels import candidate_names, chosen_position, settings_words
 from cafelearn._validation import check_data, is_dask
 from cafelearn.cafe import CAFE
+from cafelearn.diagnosis import SEVERE
+
+# So many candidates are listed as they were tried: all are in view at once.
+FEW = 10
 
 
 class Facts:
@@ -23,7 +28,10 @@ class Facts:
                 "write_fit_report needs rows in memory, got a Dask "
                 f"{type(X).__name__}; give it some of them, X[:10_000].compute() for instance."
             )
-        self.cafe, self.model = cafe, cafe.models_[cafe.p_]
+        self.cafe, self.model = cafe, cafe.model_
+        self.candidates = cafe.candidates_
+        self.chosen = chosen_position(self.candidates)
+        self.names = candidate_names(self.candidates)
         self.weights = cafe.feature_weights_
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in cafe.weights_frame().columns]
@@ -98,10 +106,36 @@ class Facts:
         return int((self.cafe.predict(self.given) != self.labels).sum())
 
     @property
+    def findings(self):
+        """What speaks against the fit, the severe findings first."""
+        return sorted(self.cafe.diagnosis_, key=lambda finding: finding.severity != SEVERE)
+
+    @property
+    def is_uniform(self):
+        """Whether the chosen clustering weighs all features alike."""
+        return self.model.weighting == "uniform"
+
+    @property
+    def words(self):
+        """The settings of the chosen candidate as a phrase."""
+        return settings_words(self.candidates.iloc[self.chosen])
+
+    @property
     def mean_agreement(self):
-        """Mean adjusted Rand index of the chosen exponent with the others, or None."""
-        exponents = list(self.cafe.models_)
-        if len(exponents) == 1:
+        """Mean adjusted Rand index of the chosen candidate with the others, or None."""
+        if len(self.candidates) == 1:
             return None
-        row = self.cafe.agreement_[exponents.index(self.cafe.p_)]
-        return float((row.sum() - 1) / (len(exponents) - 1))
+        row = self.cafe.agreement_[self.chosen]
+        return float((row.sum() - 1) / (len(row) - 1))
+
+    @cached_property
+    def order(self):
+        """Candidates in the order to list them: as tried if they are few, else best first."""
+        n = len(self.candidates)
+        if n <= FEW:
+            return list(range(n))
+        by_score = self.cafe.selection == "likelihood"
+        value = self.candidates["score"] if by_score else self.cafe.agreement_.sum(axis=1)
+        order = np.argsort(-np.asarray(value), kind="stable").tolist()
+        order.remove(self.chosen)
+        return [self.chosen, *order]

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from cafelearn._labels import family_positions
 from cafelearn.report.charts import chart
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
@@ -16,6 +17,7 @@ from cafelearn.report.tables import (
     number_cell,
     text_cell,
 )
+from cafelearn.report.tried import shown_name
 from cafelearn.theory import certificate
 
 # Beyond, the summary lists the first features only; nobody reads so many.
@@ -62,38 +64,6 @@ def data_table(facts) -> Table:
     )
 
 
-def agreement_table(facts) -> Table:
-    """Adjusted Rand index between the clusterings of each pair of exponents."""
-    exponents, agreement = list(facts.cafe.models_), facts.cafe.agreement_
-    chosen = exponents.index(facts.cafe.p_)
-    rows = []
-    for i, p in enumerate(exponents):
-        cells = [
-            heat_cell(value, value, f"{value:.2f}", mark="chosen" if chosen in (i, j) else None)
-            for j, value in enumerate(agreement[i])
-        ]
-        total = agreement[i].sum() - 1
-        rows.append(
-            [
-                text_cell(_exponent(p, i == chosen), mark="chosen" if i == chosen else None),
-                *cells,
-                number_cell(float(total)),
-            ]
-        )
-    names = [Column(_exponent(p, False)) for p in exponents]
-    return Table(
-        "agreement-table",
-        "Adjusted Rand index between the clusterings of two exponents",
-        [Column("exponent", numeric=False), *names, Column("sum over others")],
-        rows,
-        measure="adjusted Rand index",
-    )
-
-
-def _exponent(p, chosen):
-    return f"p = {p:g}{' (chosen)' if chosen else ''}"
-
-
 def weights_table(facts) -> Table:
     """Weight of each feature in each cluster, heaviest features first."""
     weights, dispersions = facts.weights, facts.model.dispersions_
@@ -137,15 +107,15 @@ def _weight(weight, decimals):
 
 
 def restarts_table(facts) -> Table:
-    """One row per exponent: how its starts ended."""
+    """One row per candidate: how its starts ended."""
     rows = []
-    for p, model in facts.cafe.models_.items():
+    for i in facts.order:
+        model = facts.cafe.models_[i]
         objectives = model.init_objectives_
         above = _above_best(objectives)
-        mark = "chosen" if p == facts.cafe.p_ else None
         rows.append(
             [
-                text_cell(_exponent(p, p == facts.cafe.p_), mark=mark),
+                text_cell(shown_name(facts, i), mark="chosen" if i == facts.chosen else None),
                 number_cell(model.inertia_, 5),
                 count_cell(len(objectives)),
                 count_cell((above <= SAME_OBJECTIVE).sum()),
@@ -157,13 +127,14 @@ def restarts_table(facts) -> Table:
     names = ("objective", "starts", "reached the best", "median above the best", "iterations")
     return Table(
         "restarts-table",
-        "The starts of each exponent; objectives of different exponents do not compare",
+        "The starts of each candidate; objectives of different candidates do not compare",
         [
-            Column("exponent", numeric=False),
+            Column("candidate", numeric=False),
             *(Column(name) for name in names),
             Column("stopped because", numeric=False),
         ],
         rows,
+        shown=12,
     )
 
 
@@ -180,9 +151,14 @@ def _above_best(objectives):
 
 
 def restart_charts(facts) -> list[dict]:
-    """Two charts per exponent: the path of the objective, and where the starts ended."""
+    """Two charts each: the path of the objective, and where the starts ended.
+
+    Of the candidates, those that differ from the chosen one in the exponent at most.
+    """
     made = []
-    for p, model in facts.cafe.models_.items():
+    for i in family_positions(facts.candidates):
+        model = facts.cafe.models_[i]
+        p = model.p
         path = model.objective_path_
         ends = np.sort(model.init_objectives_)
         above = 100 * _above_best(ends)
@@ -190,7 +166,7 @@ def restart_charts(facts) -> list[dict]:
         made.append(
             {
                 "p": p,
-                "chosen": p == facts.cafe.p_,
+                "chosen": i == facts.chosen,
                 "path": chart(
                     np.arange(1, len(path) + 1),
                     path,

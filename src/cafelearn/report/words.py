@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 
+from cafelearn._labels import SELECTIONS, exponent_name, offset_name
 from cafelearn.cafe import CAFE
 from cafelearn.report.page import count, join, number, short
 
@@ -16,6 +17,8 @@ EXTRACTORS = {
     "umap": "UMAP",
 }
 RESCALINGS = {
+    "distances": "Each row was joined by the logarithms of its weighted distances to all "
+    "centres",
     "origin": "Each row was multiplied by the feature weights of its cluster",
     "centroid": "Each row was shrunk towards the centre of its cluster, most along the "
     "features with little weight",
@@ -23,7 +26,7 @@ RESCALINGS = {
 SCALINGS = {
     "range": "centred and divided by its range",
     "standard": "brought to mean 0 and variance 1",
-    None: "left in its own units",
+    "none": "left in its own units",
 }
 # Settings that do not change the result.
 SILENT = ("n_jobs", "verbose")
@@ -31,11 +34,11 @@ SILENT = ("n_jobs", "verbose")
 
 def summary(facts) -> str:
     """What was done, in one paragraph."""
-    cafe, k = facts.cafe, facts.n_clusters
+    k = facts.n_clusters
     n_rows = facts.n_fitted or facts.n_rows
     sentences = [
         f"CAFE looked for {_plural(k, 'cluster')} in {_plural(n_rows, 'row')} of "
-        f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(cafe)}.",
+        f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(facts)}.",
         _starts(facts),
         _rescaling(facts),
     ]
@@ -61,11 +64,12 @@ def key_numbers(facts) -> list[tuple[str, str]]:
         *([(count(facts.n_rows), "of them shown here")] if facts.is_sample else []),
         (count(facts.X.shape[1]), "features"),
         (count(facts.n_clusters), "clusters"),
-        (f"p = {facts.cafe.p_:g}", "exponent chosen"),
+        *([(count(n), "candidates tried")] if (n := len(facts.candidates)) > 1 else []),
+        (exponent_name(facts.cafe.p_), "exponent chosen"),
         (count(facts.features.shape[1]), "extracted features"),
     ]
     if facts.mean_agreement is not None:
-        found.append((f"{facts.mean_agreement:.2f}", "mean agreement of p"))
+        found.append((f"{facts.mean_agreement:.2f}", "mean agreement with the others"))
     return found
 
 
@@ -116,27 +120,48 @@ def snippet(facts) -> str:
     )
 
 
-def _scaling(cafe):
-    if cafe.scaling is None or isinstance(cafe.scaling, str):
-        return SCALINGS[cafe.scaling]
-    return f"scaled by {type(cafe.scaling).__name__}"
+def _scaling(facts):
+    name = facts.candidates["scaling"].iloc[facts.chosen]
+    return SCALINGS.get(name, f"scaled by {name}")
 
 
 def _starts(facts):
-    cafe, exponents = facts.cafe, list(facts.cafe.models_)
-    starts = sum(len(model.init_objectives_) for model in cafe.models_.values())
+    models, frame = facts.cafe.models_, facts.candidates
+    starts = sum(len(model.init_objectives_) for model in models)
     each = len(facts.model.init_objectives_)
     times = "once" if starts == 1 else f"{count(starts)} times"
     clustered = f"The rows were clustered {times} by Minkowski weighted k-means"
-    if len(exponents) == 1:
+    if len(models) == 1:
         kept = "" if starts == 1 else ", and the start with the lowest objective was kept"
-        return f"{clustered} at p = {cafe.p_:g}{kept}."
-    return (
-        f"{clustered}, {_plural(each, 'start')} for each exponent p = "
-        f"{join(f'{p:g}' for p in exponents)}, and the best start of each was kept. The "
-        f"clustering at p = {cafe.p_:g} was chosen: it agrees most with the others, with an "
-        f"adjusted Rand index of {facts.mean_agreement:.2f} on average."
+        return f"{clustered} at {exponent_name(facts.cafe.p_)}{kept}: {facts.words}."
+    others = "them" if facts.cafe.selection == "agreement" else "the others"
+    reason = (
+        f"{SELECTIONS[facts.cafe.selection]}; its mean adjusted Rand index with {others} is "
+        f"{facts.mean_agreement:.2f}"
     )
+    exponents = f"p = {join(f'{p:g}' for p in frame['p'].unique())}"
+    if len(models) == frame["p"].nunique():
+        return (
+            f"{clustered}, {_plural(each, 'start')} for each exponent {exponents}, and the "
+            f"best start of each was kept. The clustering at {exponent_name(facts.cafe.p_)} "
+            f"was chosen: it has {reason}."
+        )
+    return (
+        f"{clustered}, {_plural(each, 'start')} for each of {count(len(models))} candidates "
+        f"({_combined(frame)}, {exponents}), and the best start of each was kept. The "
+        f"clustering with {facts.words} was chosen: it has {reason}."
+    )
+
+
+def _combined(frame):
+    """The settings other than p that the candidates combine."""
+    offsets = frame["dispersion_offset"].dropna().unique()
+    values = {
+        "scaling": frame["scaling"].unique(),
+        "weighting": frame["weighting"].unique(),
+        "offset": [offset_name(offset).removeprefix("offset ") for offset in offsets],
+    }
+    return ", ".join(f"{name} {join(found)}" for name, found in values.items() if len(found))
 
 
 def _rescaling(facts):

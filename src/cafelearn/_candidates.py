@@ -1,0 +1,148 @@
+"""The candidates of CAFE: what is tried, fitted in one pool of workers, as a table."""
+
+from itertools import product
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from cafelearn._seeds import seed_integer
+from cafelearn._words import listed
+from cafelearn.kernels.weights import WEIGHTINGS
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.scaling import RangeScaler
+from cafelearn.starts import prepare, run_starts
+
+SCALINGS = {"range": RangeScaler, "standard": StandardScaler}
+OFFSETS = ("mean", "fixed")
+
+
+class Candidate(NamedTuple):
+    """Settings to try."""
+
+    scaling: Any  # a name, a transformer or None
+    weighting: str
+    dispersion_offset: Any  # None where the weighting has no use for it
+    p: float
+
+
+def make_candidates(estimator):
+    """Every combination of the settings of an estimator, without those that are equal."""
+    combinations = product(
+        _values(estimator, "scaling", _is_scaling, "'range', 'standard', None or transformers"),
+        _values(estimator, "weighting", WEIGHTINGS.__contains__, listed(WEIGHTINGS)),
+        _values(estimator, "dispersion_offset", _is_offset, "'mean', 'fixed' or numbers >= 0"),
+        _values(estimator, "p", _is_exponent, "finite numbers above 1"),
+    )
+    found = []
+    for scaling, weighting, offset, p in combinations:
+        used = offset if WEIGHTINGS[weighting].uses_offset else None
+        candidate = Candidate(scaling, weighting, used, float(p))
+        if candidate not in found:
+            found.append(candidate)
+    return found
+
+
+def _values(estimator, name, is_valid, needed):
+    """The values of a parameter that is one value or a sequence of values."""
+    given = getattr(estimator, name)
+    many = isinstance(given, (list, tuple)) or (name == "p" and np.ndim(given) > 0)
+    if name == "p" and many:
+        values = np.ravel(given).tolist()
+    else:
+        values = list(given) if many else [given]
+    owner = type(estimator).__name__
+    if not values:
+        raise ValueError(f"{owner} needs at least one value of {name}, got none.")
+    for i, value in enumerate(values):
+        if not is_valid(value):
+            raise ValueError(
+                f"{owner} needs {name} to be {needed}; got {value!r} in {given!r}."
+            )
+        if any(value is other or _same(value, other) for other in values[:i]):
+            raise ValueError(f"{owner} needs distinct values of {name}, got {given!r}.")
+    return values
+
+
+def _same(a, b):
+    return type(a) is type(b) and isinstance(a, (str, Real)) and a == b
+
+
+def _is_scaling(value):
+    known = isinstance(value, str) and value in SCALINGS
+    return value is None or known or (hasattr(value, "fit") and hasattr(value, "transform"))
+
+
+def _is_offset(value):
+    if isinstance(value, str):
+        return value in OFFSETS
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < np.inf
+
+
+def _is_exponent(value):
+    return isinstance(value, Real) and not isinstance(value, bool) and 1 < value < np.inf
+
+
+def make_scaler(scaling):
+    """The scaler to fit for a setting, or None."""
+    if scaling is None:
+        return None
+    return SCALINGS[scaling]() if isinstance(scaling, str) else clone(scaling)
+
+
+def make_models(candidates, seed, **options):
+    """One mwk-means for each candidate, each with its own child of the SeedSequence `seed`."""
+    return [
+        MinkowskiWeightedKMeans(
+            p=candidate.p,
+            weighting=candidate.weighting,
+            random_state=seed_integer(child),
+            **({} if candidate.dispersion_offset is None else _offset(candidate)),
+            **options,
+        )
+        for candidate, child in zip(candidates, seed.spawn(len(candidates)), strict=True)
+    ]
+
+
+def _offset(candidate):
+    return {"dispersion_offset": candidate.dispersion_offset}
+
+
+def fit_models(models, rows, n_jobs=None, verbose=0):
+    """Fit each model to its rows, all starts of all of them in one pool of workers.
+
+    Returns the number of clusters that each has found.
+    """
+    jobs = [prepare(model, X) for model, X in zip(models, rows, strict=True)]
+    run_starts(jobs, n_jobs, verbose)
+    return [job.best.n_found for job in jobs]
+
+
+def candidate_records(candidates, models, counts, scores, agreement, chosen):
+    """What is known of each candidate as columns of plain values, for `candidate_frame`."""
+    return {
+        "scaling": [_name(candidate.scaling) for candidate in candidates],
+        "weighting": [candidate.weighting for candidate in candidates],
+        "dispersion_offset": [candidate.dispersion_offset for candidate in candidates],
+        "p": [candidate.p for candidate in candidates],
+        "objective": [float(model.inertia_) for model in models],
+        "score": [float(score) for score in scores],
+        "smallest": [int(sums.mass.min()) for sums in counts.clusters],
+        "largest": [int(sums.mass.max()) for sums in counts.clusters],
+        "agreement": [float(value) for value in agreement[chosen]],
+        "chosen": [i == chosen for i in range(len(candidates))],
+    }
+
+
+def candidate_frame(records):
+    """The candidates as a data frame, one row each."""
+    return pd.DataFrame(records).rename_axis("candidate")
+
+
+def _name(scaling):
+    if scaling is None or isinstance(scaling, str):
+        return scaling or "none"
+    return type(scaling).__name__

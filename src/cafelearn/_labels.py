@@ -1,0 +1,81 @@
+"""Names of candidates for charts, tables and sentences, from `candidates_` of CAFE."""
+
+import pandas as pd
+
+from cafelearn.kernels.weights import WEIGHTINGS
+
+SELECTIONS = {
+    "likelihood": "the highest likelihood score",
+    "agreement": "the highest total agreement with the others",
+}
+SCALINGS = {"none": "no scaling"}
+
+
+def candidate_names(candidates):
+    """A short name for each candidate, of the settings in which they differ.
+
+    An offset names the weighting as well where only one weighting has offsets. Candidates
+    that would share a name, such as two scalers of one class, are numbered.
+    """
+    with_offset = candidates[candidates["dispersion_offset"].notna()]
+    differ = {name: candidates[name].nunique() > 1 for name in ("scaling", "weighting", "p")}
+    offsets_differ = with_offset["dispersion_offset"].map(offset_name).nunique() > 1
+    implied = offsets_differ and with_offset["weighting"].nunique() == 1
+    names = []
+    for row in candidates.itertuples():
+        has_offset = not pd.isna(row.dispersion_offset)
+        parts = [row.scaling] if differ["scaling"] else []
+        if differ["weighting"] and not (implied and has_offset):
+            parts.append(row.weighting)
+        if offsets_differ and has_offset:
+            parts.append(offset_name(row.dispersion_offset))
+        if differ["p"] or not parts:
+            parts.append(exponent_name(row.p))
+        names.append(", ".join(parts))
+    if len(set(names)) < len(names):
+        names = [f"{name} #{number}" for number, name in enumerate(names)]
+    return names
+
+
+def chosen_name(candidates):
+    """The name of the chosen candidate."""
+    return candidate_names(candidates)[chosen_position(candidates)]
+
+
+def chosen_position(candidates):
+    """Position of the chosen candidate."""
+    return int(candidates["chosen"].to_numpy().argmax())
+
+
+def family_positions(candidates):
+    """Positions of the candidates that differ from the chosen one in p at most."""
+    families, last = [], None
+    for i, row in enumerate(candidates.itertuples()):
+        key = row.scaling, row.weighting, str(row.dispersion_offset)
+        # Two scalers of one class have one name; then the exponents begin anew.
+        if key != last or row.p in candidates["p"].iloc[families[-1]].to_numpy():
+            families.append([])
+        families[-1].append(i)
+        last = key
+    chosen = chosen_position(candidates)
+    return next(family for family in families if chosen in family)
+
+
+def settings_words(row):
+    """All settings of a candidate, a row of `candidates_`, as a phrase."""
+    scaling = SCALINGS.get(row["scaling"], f"{row['scaling']} scaling")
+    offset = row["dispersion_offset"]
+    weights = WEIGHTINGS[row["weighting"]].text
+    if not pd.isna(offset):
+        weights += f" (offset {offset if isinstance(offset, str) else format(offset, 'g')})"
+    return f"{scaling}, {weights}, {exponent_name(row['p'])}"
+
+
+def exponent_name(p):
+    """An exponent as charts and tables show it."""
+    return f"p = {p:g}"
+
+
+def offset_name(offset):
+    """A dispersion offset as charts and tables show it."""
+    return offset if isinstance(offset, str) else f"offset {offset:g}"

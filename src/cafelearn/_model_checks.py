@@ -1,0 +1,255 @@
+"""Check that the parts of a model from a file fit together, before anything uses them."""
+
+import io
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from cafelearn.cafe import CAFE
+from cafelearn.encoding import TableEncoder
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.tabular import TabularCAFE
+
+# A file may unpack to this many bytes, or to as many times its own size. What describes the
+# model, which takes many times its size once it is read, has a limit of its own.
+UNPACKED, RATIO = 128 * 2**20, 64
+DESCRIPTION = 32 * 2**20
+
+# The shapes of fitted attributes. Dimensions of the same letter are equal within a model:
+# m features, k clusters, r components, n rows; a letter of its own is free.
+SHAPES = {
+    "MinkowskiWeightedKMeans": {
+        "cluster_centers_": "km",
+        "feature_weights_": "km",
+        "dispersions_": "km",
+        "objective_path_": "i",
+        "init_objectives_": "s",
+        "_mass": "k",
+        "labels_": "n",
+    },
+    "CAFE": {
+        "feature_weights_": "km",
+        "agreement_": "cc",
+        "_distance_scales": "d",
+        "labels_": "n",
+    },
+    "TabularCAFE": {"labels_": "n"},
+    "TableEncoder": {},
+    "Pipeline": {},
+    "RangeScaler": {"mean_": "m", "range_": "m"},
+    "StandardScaler": {"mean_": "m", "var_": "m", "scale_": "m"},
+    "MinMaxScaler": {name: "m" for name in ("min_", "scale_", "data_min_", "data_max_")},
+    "MaxAbsScaler": {"scale_": "m", "max_abs_": "m"},
+    "RobustScaler": {"center_": "m", "scale_": "m"},
+    "PCA": {"components_": "rm", "mean_": "m", "explained_variance_": "r"},
+    "TruncatedSVD": {"components_": "rm"},
+    "FastICA": {"components_": "rm", "mixing_": "mr", "mean_": "m"},
+    "ReconstructionICA": {"components_": "rm"},
+    "ReplicatedNMF": {"components_": "rm", "minimum_": "m"},
+    "Autoencoder": {
+        "components_": "rm",
+        "decoder_": "rm",
+        "hidden_offset_": "r",
+        "output_offset_": "m",
+        "minimum_": "m",
+        "range_": "m",
+    },
+}
+# What may be missing: labels of lazy fits, and statistics that options leave out.
+OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_"}
+# Sums of powers may be infinite; nothing may be NaN.
+UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_"}
+NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
+POSITIVE = {"scale_", "range_", "_distance_scales"}
+
+
+class UnsoundModel(ValueError):
+    """Parts of a model that do not fit together."""
+
+
+def check_archive(archive, size, descriptions):
+    """Raise if the members of a zip file of this size would unpack to too much.
+
+    `descriptions` are the names of the members that are text. Arrays must have as many bytes
+    as their headers say.
+    """
+    members = archive.infolist()
+    total = sum(member.file_size for member in members)
+    allowed = max(UNPACKED, RATIO * size)
+    if total > allowed:
+        raise UnsoundModel(f"it would unpack to {total:,} bytes, more than {allowed:,}")
+    for member in members:
+        if member.filename in descriptions and member.file_size > DESCRIPTION:
+            raise UnsoundModel(
+                f"{member.filename} has {member.file_size:,} bytes, more than {DESCRIPTION:,}"
+            )
+        if member.filename.endswith(".npy"):
+            _check_array(archive, member)
+
+
+def _check_array(archive, member):
+    with archive.open(member) as file:
+        start = io.BytesIO(file.read(2**16))
+    version = np.lib.format.read_magic(start)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise UnsoundModel(f"the array {member.filename} has the unknown format {version}")
+    try:
+        shape, _, dtype = readers[version](start)
+    except Exception:
+        raise UnsoundModel(f"the header of the array {member.filename} is damaged") from None
+    if dtype.hasobject:
+        raise UnsoundModel(f"the array {member.filename} holds objects")
+    if math.prod(shape) * dtype.itemsize + start.tell() != member.file_size:
+        raise UnsoundModel(f"the array {member.filename} is not as large as its header says")
+
+
+def check_model(model, n_features=None):
+    """Raise unless all parts of a fitted model have the shapes, types and ranges they need."""
+    name = type(model).__name__
+    if name not in SHAPES:
+        raise UnsoundModel(f"{name} is no part of a model")
+    if hasattr(model, "_parameter_constraints"):
+        model._validate_params()
+    if isinstance(model, Pipeline):
+        _check_pipeline(model, n_features)
+        return
+    width = getattr(model, "n_features_in_", None)
+    if not isinstance(width, Integral) or width < 1:
+        raise UnsoundModel(f"n_features_in_ of {name} is {_brief(width)}")
+    if n_features is not None and width != n_features:
+        raise UnsoundModel(f"{name} has {width} features where the model has {n_features}")
+    sizes = {"m": width}
+    for attribute, letters in SHAPES[name].items():
+        _check_numbers(name, attribute, getattr(model, attribute, None), letters, sizes)
+    _check_names(name, getattr(model, "feature_names_in_", None), width)
+    if isinstance(model, MinkowskiWeightedKMeans):
+        _check_clusters(model, sizes)
+    elif isinstance(model, CAFE):
+        _check_cafe(model, sizes)
+    elif isinstance(model, TabularCAFE):
+        _check_tabular(model)
+
+
+def _check_numbers(owner, attribute, numbers, letters, sizes):
+    name = f"{attribute} of {owner}"
+    if numbers is None and attribute in OPTIONAL:
+        return
+    kinds = "iu" if attribute == "labels_" else "f"
+    if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in kinds:
+        raise UnsoundModel(f"{name} is no array of {'integers' if kinds == 'iu' else 'floats'}")
+    if numbers.ndim != len(letters):
+        raise UnsoundModel(f"{name} has the shape {numbers.shape}")
+    for letter, size in zip(letters, numbers.shape, strict=True):
+        if sizes.setdefault(letter, size) != size or size == 0:
+            raise UnsoundModel(
+                f"{name} has the shape {numbers.shape}, which does not fit the rest"
+            )
+    if attribute == "labels_":
+        return
+    if np.isnan(numbers).any() or (attribute not in UNBOUNDED and np.isinf(numbers).any()):
+        raise UnsoundModel(f"{name} has numbers that are not finite")
+    if attribute in NOT_NEGATIVE and (numbers < 0).any():
+        raise UnsoundModel(f"{name} has negative numbers")
+    if attribute in POSITIVE and (numbers <= 0).any():
+        raise UnsoundModel(f"{name} has numbers that are not positive")
+
+
+def _check_names(owner, names, width):
+    if names is None:
+        return
+    if not isinstance(names, np.ndarray) or names.shape != (width,):
+        raise UnsoundModel(f"feature_names_in_ of {owner} does not name {width} features")
+    if not all(isinstance(name, str) for name in names):
+        raise UnsoundModel(f"feature_names_in_ of {owner} are not all text")
+
+
+def _check_clusters(model, sizes):
+    owner = type(model).__name__
+    if sizes["k"] != model.n_clusters:
+        raise UnsoundModel(f"{owner} has {sizes['k']} of n_clusters={model.n_clusters} centres")
+    _check_labels(owner, model, sizes["k"])
+    for attribute in ("_scale", "inertia_"):
+        value = getattr(model, attribute, None)
+        if not isinstance(value, Real) or not value >= 0:
+            raise UnsoundModel(f"{attribute} of {owner} is {_brief(value)}")
+    if not 0 < model._scale < np.inf:
+        raise UnsoundModel(f"_scale of {owner} is {_brief(model._scale)}")
+
+
+def _check_labels(owner, model, n_clusters):
+    labels = getattr(model, "labels_", None)
+    if labels is not None and not (labels.min() >= 0 and labels.max() < n_clusters):
+        raise UnsoundModel(f"labels_ of {owner} are not all below {n_clusters}")
+
+
+def _check_cafe(cafe, sizes):
+    models = getattr(cafe, "models_", None)
+    if not isinstance(models, list) or not all(
+        isinstance(model, MinkowskiWeightedKMeans) for model in models
+    ):
+        raise UnsoundModel("models_ of CAFE are not all MinkowskiWeightedKMeans")
+    if sizes["c"] != len(models):
+        raise UnsoundModel(f"agreement_ of CAFE is not that of its {len(models)} models_")
+    chosen = getattr(cafe, "model_", None)
+    if not any(chosen is model for model in models):
+        raise UnsoundModel("model_ of CAFE is none of its models_")
+    for model in models:
+        check_model(model, cafe.n_features_in_)
+    if chosen.feature_weights_.shape != cafe.feature_weights_.shape:
+        raise UnsoundModel("feature_weights_ of CAFE are not those of its model_")
+    _check_labels("CAFE", cafe, sizes["k"])
+    if getattr(cafe, "scaler_", None) is not None:
+        check_model(cafe.scaler_, cafe.n_features_in_)
+    # Beside the features the extractor may have been given the distances to the centres.
+    width = cafe.n_features_in_ + (sizes["k"] if cafe.rescaling == "distances" else 0)
+    check_model(getattr(cafe, "extractor_", None), width)
+    if not isinstance(getattr(cafe, "p_", None), Real):
+        raise UnsoundModel("p_ of CAFE is no number")
+    if sizes["d"] != 3:
+        raise UnsoundModel("_distance_scales of CAFE are not three numbers")
+    test = getattr(cafe, "_structure", None)
+    if test is not None and not (len(test) == 3 and all(isinstance(x, float) for x in test)):
+        raise UnsoundModel("_structure of CAFE are not three numbers")
+    tried = getattr(cafe, "_candidates", None)
+    columns = tried.values() if isinstance(tried, dict) else [()]
+    if {len(column) for column in columns} != {len(models)}:
+        raise UnsoundModel(f"candidates_ of CAFE are not those of its {len(models)} models_")
+
+
+def _check_tabular(model):
+    encoder, cafe = getattr(model, "encoder_", None), getattr(model, "cafe_", None)
+    if not isinstance(encoder, TableEncoder) or not isinstance(cafe, CAFE):
+        raise UnsoundModel("TabularCAFE has no TableEncoder and CAFE")
+    check_model(encoder)
+    check_model(cafe)
+    names = encoder._names_out
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UnsoundModel("_names_out of TableEncoder are not all text")
+    if len(names) != cafe.n_features_in_:
+        raise UnsoundModel(
+            f"TableEncoder gives {len(names)} features, and CAFE has {cafe.n_features_in_}"
+        )
+    if not isinstance(encoder.numbers_, list) or not isinstance(encoder.categories_, dict):
+        raise UnsoundModel("the columns of TableEncoder are damaged")
+    if not all(isinstance(values, list) for values in encoder.categories_.values()):
+        raise UnsoundModel("the categories of TableEncoder are damaged")
+    _check_labels("TabularCAFE", model, cafe.n_clusters)
+
+
+def _check_pipeline(pipeline, n_features):
+    if not isinstance(pipeline.steps, list) or not pipeline.steps:
+        raise UnsoundModel("Pipeline has no steps")
+    for place, (_, step) in enumerate(pipeline.steps):
+        if step not in (None, "passthrough"):
+            check_model(step, n_features if place == 0 else None)
+
+
+def _brief(value):
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"

@@ -1,0 +1,103 @@
+"""A permutation test: do the rows cluster better than independent variables would?"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._candidates import Candidate, fit_models, make_models, make_scaler
+from cafelearn.scaling import scale_rows
+from cafelearn.selection import frame_of, likelihood_scores, tally
+
+# More rows than this are represented by a random sample of as many.
+ROWS = 2_000
+# Tried on the rows and on each permuted copy: few starts of three of CAFE's candidates.
+QUICK = (
+    Candidate("standard", "cluster", "fixed", 2.0),
+    Candidate("standard", "cluster", "mean", 2.0),
+    Candidate("standard", "uniform", None, 2.0),
+)
+STARTS, ITERATIONS = 4, 50
+# Standard deviations above the mean of the permuted copies from which on there is structure.
+THRESHOLD = 3.0
+
+
+class Structure(NamedTuple):
+    """The outcome of the test."""
+
+    score: float  # of the rows
+    mean: float  # of the permuted copies
+    deviation: float  # standard deviation of the copies
+
+    @property
+    def z(self):
+        """Standard deviations between the score and the mean of the copies."""
+        return (self.score - self.mean) / self.deviation
+
+    @property
+    def found(self):
+        """Whether the rows have more structure than independent variables."""
+        return self.z > THRESHOLD
+
+
+def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None):
+    """Compare the likelihood score of quick fits with that of permuted copies of `X`.
+
+    The columns of a copy are permuted independently of each other, those of a one-hot encoded
+    variable together, which keeps every distribution and breaks every relation. None where the
+    test says nothing: one cluster, or no more rows than clusters.
+    """
+    sampling, *seeds = seed.spawn(2 + n_permutations)
+    if len(X) > ROWS:
+        chosen = np.random.default_rng(sampling).choice(len(X), ROWS, replace=False)
+        X = X[np.sort(chosen)]
+    X = X[:, (X[:1] != X).any(axis=0)]
+    if n_clusters < 2 or len(X) <= n_clusters or X.shape[1] == 0:
+        return None
+    frame, groups = frame_of(X), one_hot_groups(X)
+    copies = [X, *(_permute(X, groups, np.random.default_rng(s)) for s in seeds[1:])]
+    models, rows, parts = [], [], []
+    for copy, child in zip(copies, seeds, strict=True):
+        models += make_models(
+            QUICK, child, n_clusters=n_clusters, n_init=STARTS, max_iter=ITERATIONS
+        )
+        scaled = scale_rows(make_scaler("standard").fit(X), copy)
+        rows += [scaled] * len(QUICK)
+        parts.append(slice(len(models) - len(QUICK), len(models)))
+    fit_models(models, rows, n_jobs)
+    scores = [
+        likelihood_scores(
+            tally(copy, [m.labels_ for m in models[part]], [n_clusters] * len(QUICK), frame),
+            frame,
+        ).max()
+        for copy, part in zip(copies, parts, strict=True)
+    ]
+    copied = np.array(scores[1:])
+    # Copies that all score the same, to rounding, leave no yardstick but the rounding.
+    least = 1e-9 * max(1.0, abs(copied.mean()))
+    return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
+
+
+def one_hot_groups(X):
+    """Columns in groups: neighbouring 0/1 columns that sum to one are one variable."""
+    groups, start, total = [], None, None
+    for v, column in enumerate(X.T):
+        groups.append([v])
+        if not ((column == 0) | (column == 1)).all():
+            start = None
+            continue
+        if start is None or (total + column).max() > 1:
+            start, total = v, column.copy()
+        else:
+            total += column
+        if total.min() == 1:
+            del groups[len(groups) - (v - start + 1) :]
+            groups.append(list(range(start, v + 1)))
+            start = None
+    return groups
+
+
+def _permute(X, groups, rng):
+    copy = np.empty_like(X)
+    for group in groups:
+        copy[:, group] = X[np.ix_(rng.permutation(len(X)), group)]
+    return copy

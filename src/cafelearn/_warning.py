@@ -1,0 +1,22 @@
+"""Warnings that point to the caller's line, however deep they arise."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import joblib
+import sklearn
+
+# Frames of these packages are skipped.
+PACKAGES = tuple(
+    str(Path(directory))
+    for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
+)
+
+
+def warn_caller(message, category=UserWarning):
+    """Warn at the innermost line outside of this package, scikit-learn and joblib."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,92 @@
+"""The options of `cafe fit` that say what CAFE tries, and how it chooses."""
+
+from cafelearn._words import listed
+
+SCALINGS = {"range": "range", "standard": "standard", "none": None}
+OFFSETS = ("mean", "fixed")
+# Parameters of CAFE whose option has another name.
+OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
+
+
+def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, n_init):
+    """Parameters of CAFE from the options that are given; it has defaults for the others."""
+    from cafelearn.cafe import PAPER
+
+    exponents = _values("p", p, _number)
+    given = {
+        "selection": None if selection is None else selection.value,
+        "p": None if exponents is None else tuple(exponents),
+        "scaling": _one_or_many(_values("scaling", scaling, _scaling)),
+        "weighting": _one_or_many(_values("weighting", weighting, _weighting)),
+        "dispersion_offset": _one_or_many(_values("offset", offset, _offset)),
+        "rescaling": rescaling,
+        "n_init": n_init,
+    }
+    # No scaling is None as well, and known by its option.
+    known = {
+        name: value
+        for name, value in given.items()
+        if value is not None or (name == "scaling" and scaling)
+    }
+    if not paper:
+        return known
+    for name, value in known.items():
+        if value != PAPER[name]:
+            option = OPTIONS.get(name, name)
+            raise ValueError(
+                f"--paper sets --{option} {_text(PAPER[name])}, but --{option} {_text(value)} "
+                "is given; leave one of the two out."
+            )
+    return PAPER
+
+
+def _values(option, texts, parse):
+    """The values of an option that may be repeated and separated by commas, or None."""
+    if not texts:
+        return None
+    return [parse(part.strip()) for text in texts for part in text.split(",")]
+
+
+def _one_or_many(values):
+    if values is None or len(values) > 1:
+        return values if values is None else tuple(values)
+    return values[0]
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--p needs numbers, got {text!r}.") from None
+
+
+def _scaling(text):
+    if text not in SCALINGS:
+        raise ValueError(f"--scaling needs {listed(SCALINGS, str)}, got {text!r}.")
+    return SCALINGS[text]
+
+
+def _weighting(text):
+    from cafelearn.kernels.weights import WEIGHTINGS
+
+    if text not in WEIGHTINGS:
+        raise ValueError(f"--weighting needs {listed(WEIGHTINGS, str)}, got {text!r}.")
+    return text
+
+
+def _offset(text):
+    if text in OFFSETS:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--offset needs mean, fixed or a number, got {text!r}.") from None
+
+
+def _text(value):
+    """A value as it is typed."""
+    if isinstance(value, tuple):
+        return ",".join(_text(item) for item in value)
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:g}"

@@ -1,0 +1,113 @@
+"""What the commands that run experiments share: options, progress and the end of a run."""
+
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SECONDS = 30  # between two lines of progress
+SEVERAL = "Several are separated by commas."
+Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Only these. {SEVERAL}")]
+Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Only these. {SEVERAL}")]
+Out = Annotated[
+    Path, typer.Option(help="Directory of the runs; an interrupted one is continued.")
+]
+Processes = Annotated[
+    int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Run those again that have failed.")
+]
+
+
+def run_plan(session, runner, plan, out, samples, **options):
+    """Run a plan into a directory, show the progress, and note how it ended."""
+    session.note(f"{len(plan):,} runs on {len(plan.samples()):,} {samples}, in {out}.")
+    with _watch(session) as update:
+        end = runner(plan, out, progress=update, **options)
+    if end.failed:
+        session.remark(f"{end.failed} runs failed; --retry-failed runs them again.")
+    session.facts |= {
+        "directory": out,
+        "done": end.done,
+        "failed": end.failed,
+        "seconds": end.elapsed,
+    }
+
+
+def given(**options):
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def split(text, kind, option):
+    """The values of an option such as --scales 1,5, or None."""
+    if text is None:
+        return None
+    try:
+        return [kind(part.strip()) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} needs numbers such as 1,5, got {text!r}.") from None
+
+
+def write_texts(directory, texts):
+    """Write files of text, each at once; returns their paths."""
+    from cafelearn._files import atomic_path
+
+    for name, text in texts.items():
+        with atomic_path(directory / name, force=True) as path:
+            path.write_text(text, encoding="utf-8")
+    return [directory / name for name in texts]
+
+
+@contextmanager
+def _watch(run):
+    """Show the progress: a bar on a terminal, now and then a line elsewhere."""
+    if run.quiet:
+        yield None
+        return
+    if not run.is_terminal():
+        yield _lines(run)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("runs", total=None, words="")
+        yield lambda state: bar.update(
+            task, completed=state.done, total=state.total, words=_words(state)
+        )
+
+
+def _lines(run):
+    last = time.monotonic()
+
+    def update(state):
+        nonlocal last
+        if time.monotonic() - last >= SECONDS or state.done == state.total:
+            last = time.monotonic()
+            run.note(f"{state.done:,} of {state.total:,} runs, {_words(state)}")
+
+    return update
+
+
+def _words(state):
+    words = [f"{_span(state.elapsed)} so far"]
+    if state.remaining is not None and state.done < state.total:
+        words.append(f"{_span(state.remaining)} to go")
+    if state.failed:
+        words.append(f"{state.failed} failed")
+    return ", ".join(words)
+
+
+def _span(seconds):
+    """Seconds as 1:02:03 or 2:03."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

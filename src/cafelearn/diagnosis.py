@@ -1,0 +1,150 @@
+"""What can be said against a fit: findings with a code, a severity and a sentence."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._warning import warn_caller
+
+__all__ = ["DiagnosisWarning", "Finding"]
+
+SEVERE, NOTE = "severe", "note"
+
+# A cluster with this share of the rows or more has swallowed the others.
+COLLAPSED = 0.95
+# A feature with this share of the weight or more decides alone.
+DOMINANT = 0.9
+# Exponents whose clusterings agree less than this, on average (ARI), disagree.
+DISAGREE = 0.5
+# A constant offset this many times the mean dispersion drowns the differences.
+DROWNED = 100.0
+
+
+class DiagnosisWarning(UserWarning):
+    """A fit that should not be trusted as it is; see ``diagnosis_`` of the estimator.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from cafelearn.diagnosis import DiagnosisWarning
+    >>> warnings.simplefilter("ignore", DiagnosisWarning)
+    """
+
+
+class Finding(NamedTuple):
+    """One finding about a fit.
+
+    Parameters
+    ----------
+    code : str
+        A short name for programs: "collapsed", "singletons", "uniform", "one-feature",
+        "disagreement", "offset" or "no-structure".
+    severity : {"severe", "note"}
+        Severe findings are also warnings of the class :class:`DiagnosisWarning`.
+    message : str
+        One sentence for people.
+
+    Examples
+    --------
+    >>> from cafelearn.diagnosis import Finding
+    >>> finding = Finding("collapsed", "severe", "97% of the rows are in one cluster.")
+    >>> finding.code
+    'collapsed'
+    """
+
+    code: str
+    severity: str
+    message: str
+
+
+def check_sizes(sizes):
+    """Findings about the rows of each cluster."""
+    n_rows, k = int(sizes.sum()), len(sizes)
+    if k > 1 and sizes.max() >= COLLAPSED * n_rows:
+        yield Finding(
+            "collapsed",
+            SEVERE,
+            f"{sizes.max() / n_rows:.0%} of the rows ({int(sizes.max()):,} of {n_rows:,}) are "
+            f"in one of {k} clusters.",
+        )
+    single = int((sizes == 1).sum())
+    if single and n_rows > 2 * k:
+        yield Finding(
+            "singletons",
+            SEVERE if 2 * single >= k else NOTE,
+            f"{single} of {k} clusters {'has' if single == 1 else 'have'} a single row, "
+            "perhaps an outlier.",
+        )
+
+
+def check_weights(model, names=None):
+    """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
+    if model.weighting == "uniform":
+        return
+    weights = model.feature_weights_
+    k, m = weights.shape
+    alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
+    if m > 2 and len(alone):
+        heaviest = weights.argmax(axis=1)[alone]
+        shown = [str(v) if names is None else repr(str(names[v])) for v in heaviest[:3]]
+        shown = ", ".join(dict.fromkeys(shown))
+        yield Finding(
+            "one-feature",
+            SEVERE if 2 * len(alone) >= k else NOTE,
+            f"In {len(alone)} of {k} clusters one feature ({shown}"
+            f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
+            "larger p or dispersion_offset spreads it.",
+        )
+    offset, D = model.dispersion_offset, model.dispersions_
+    mean = float(D[np.isfinite(D)].mean()) if np.isfinite(D).any() else 0.0
+    if not isinstance(offset, str) and mean > 0 and offset > DROWNED * mean:
+        yield Finding(
+            "offset",
+            SEVERE,
+            f"dispersion_offset={offset:g} is {offset / mean:,.0f} times the mean dispersion, "
+            "so the weights are nearly equal whatever the data; 'mean' and 'fixed' adapt to "
+            "its scale.",
+        )
+
+
+def check_choice(candidates, family):
+    """Findings about the choice among the candidates of CAFE (its `candidates_`).
+
+    `family` are the positions of those that differ from the chosen one in p at most.
+    """
+    chosen = candidates[candidates["chosen"]].iloc[0]
+    if chosen["weighting"] == "uniform" and candidates["weighting"].nunique() > 1:
+        yield Finding(
+            "uniform",
+            NOTE,
+            "Weighting does not help here: equal weights were chosen, so the clusters are "
+            "those of ordinary k-means.",
+        )
+    others = candidates.iloc[family]
+    others = others[~others["chosen"]]
+    if len(others) and others["agreement"].mean() < DISAGREE:
+        yield Finding(
+            "disagreement",
+            NOTE,
+            "The exponents disagree: with the other settings of the chosen candidate kept, the "
+            f"clusterings at other p agree with it by {others['agreement'].mean():.2f} on "
+            "average (adjusted Rand index, 1 is equal).",
+        )
+
+
+def check_structure_found(structure):
+    """Findings about a permutation test of structure, or None if there was none."""
+    if structure is not None and not structure.found:
+        yield Finding(
+            "no-structure",
+            SEVERE,
+            "No cluster structure was found: the rows cluster no better than rows whose "
+            "variables are independent of each other.",
+        )
+
+
+def warn_of(findings, owner):
+    """Warn once of all severe findings together, at the caller's line."""
+    severe = [finding.message for finding in findings if finding.severity == SEVERE]
+    if severe:
+        warn_caller(f"{owner}: {' '.join(severe)} See diagnosis_.", DiagnosisWarning)

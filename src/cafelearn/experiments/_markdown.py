@@ -1,0 +1,16 @@
+"""Tables in GitHub's Markdown."""
+
+import html
+import re
+
+
+def markdown_table(names, rows):
+    """A table; the names of the columns and the cells are Markdown already."""
+    names = list(names)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def escape(text):
+    """Plain text as Markdown."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))

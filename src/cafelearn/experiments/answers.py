@@ -1,0 +1,291 @@
+"""How good the answers are: means of the scores of the study, by configuration.
+
+Methods are always compared on the same versions: a version that a method lacks, because it
+has failed, is left out for all methods that were run on that configuration. A configuration is
+a data set under a regime, and every configuration counts the same, whatever the number of its
+versions.
+"""
+
+import numpy as np
+import pandas as pd
+
+from cafelearn.experiments.regimes import REGIMES
+from cafelearn.experiments.study_plan import STUDY_DATASETS, STUDY_METHODS
+from cafelearn.experiments.study_run import ACCURACIES
+
+CONFIGURATION = ["dataset", "regime"]
+SCORES = {"labels": "ari", "features": "accuracy"}
+# Knows the classes, so it takes no part in ranks and wins.
+ORACLE = "hindsight"
+
+
+def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
+    """Records of the study with the columns and types that the analysis relies on.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    caller : str
+        Who complains.
+
+    Returns
+    -------
+    results : DataFrame
+        A copy, in which runs that are not done have no scores, with the column `accuracy`:
+        the mean of the four accuracies.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import check_study
+    >>> run = {"dataset": "iris", "regime": "clean", "version": 0, "task": "labels"}
+    >>> run |= {"method": "paper", "status": "failed", "ari": 0.5}
+    >>> check_study(pd.DataFrame([run]), "example")["ari"].isna().tolist()
+    [True]
+    """
+    needed = [*CONFIGURATION, "version", "task", "method", "status"]
+    absent = [name for name in needed if name not in results.columns]
+    if absent:
+        raise ValueError(
+            f"{caller} needs results with the columns {', '.join(needed)}; "
+            f"{', '.join(absent)} not found."
+        )
+    twice = int(results.duplicated(needed[:-1]).sum())
+    if twice:
+        raise ValueError(f"{caller} needs one row per run; {twice} are repeated.")
+    numbers = ["ari", *ACCURACIES, "seconds"]
+    results = results.reindex(columns=[*needed, *numbers, "choice", "findings"])
+    results[numbers] = results[numbers].astype(np.float64)
+    results.loc[results["status"] != "done", numbers] = np.nan
+    for name in ("choice", "findings"):
+        results[name] = results[name].astype(object).fillna("").astype(str)
+    results["accuracy"] = results[list(ACCURACIES)].mean(axis=1, skipna=False)
+    return results
+
+
+def configuration_means(
+    results: pd.DataFrame, task: str = "labels", score: str | None = None
+) -> pd.DataFrame:
+    """Mean score of each method in each configuration.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    task : {"labels", "features"}, default="labels"
+        What was asked of the methods.
+    score : str, default=None
+        Column to average; ``None`` is "ari" for labels, and for features "accuracy", the
+        mean of the four accuracies.
+
+    Returns
+    -------
+    means : DataFrame
+        One row per data set and regime, one column per method, in the order of the study.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import configuration_means
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": [0, 1, 0, 1], "task": "labels",
+    ...     "method": ["paper", "paper", "cafe", "cafe"], "status": "done",
+    ...     "ari": [0.2, 0.4, 0.6, 0.9]})
+    >>> configuration_means(results).round(3)
+    method          paper  cafe
+    dataset regime
+    iris    clean     0.3  0.75
+    """
+    results = check_study(results, "configuration_means")
+    some = results[results["task"] == task]
+    by_version = some.pivot(
+        index=[*CONFIGURATION, "version"], columns="method", values=score or SCORES[task]
+    )
+    by_version = by_version.dropna(axis=1, how="all")
+    found = by_version.notna()
+    ran = found.groupby(level=CONFIGURATION).transform("any")
+    by_version = by_version[(found | ~ran).all(axis=1)]
+    means = by_version.groupby(level=CONFIGURATION).mean()
+    known = pd.MultiIndex.from_product([STUDY_DATASETS, REGIMES], names=CONFIGURATION)
+    methods = [name for name in STUDY_METHODS[task] if name in means.columns]
+    return means.loc[known[known.isin(means.index)], methods]
+
+
+def by_regime(
+    results: pd.DataFrame,
+    task: str = "labels",
+    score: str | None = None,
+    sets: tuple[str, ...] | None = None,
+) -> pd.DataFrame:
+    """Mean score of each method under each regime, over the data sets.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    task : {"labels", "features"}, default="labels"
+        What was asked of the methods.
+    score : str, default=None
+        As for :func:`configuration_means`.
+    sets : sequence of str, default=None
+        Only these data sets; ``None`` takes all.
+
+    Returns
+    -------
+    means : DataFrame
+        One row per regime, one column per method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import by_regime
+    >>> results = pd.DataFrame({
+    ...     "dataset": ["iris", "glass"], "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": "cafe", "status": "done", "ari": [0.75, 0.25]})
+    >>> by_regime(results)
+    method  cafe
+    regime
+    clean    0.5
+    """
+    return _grouped(configuration_means(results, task, score), "regime", sets)
+
+
+def by_dataset(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
+    """Mean score of each method on each data set, over the regimes.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    task : {"labels", "features"}, default="labels"
+        What was asked of the methods.
+
+    Returns
+    -------
+    means : DataFrame
+        One row per data set, one column per method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import by_dataset
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": ["clean", "columns"], "version": 0,
+    ...     "task": "labels", "method": "cafe", "status": "done", "ari": [0.75, 0.25]})
+    >>> by_dataset(results)
+    method   cafe
+    dataset
+    iris      0.5
+    """
+    return _grouped(configuration_means(results, task), "dataset")
+
+
+def _grouped(means, level, sets=None):
+    if sets is not None:
+        means = means[means.index.get_level_values("dataset").isin(sets)]
+    return (
+        means.groupby(level=level, sort=False)
+        .mean()
+        .reindex(
+            [name for name in (*REGIMES, *STUDY_DATASETS) if name in means.index.unique(level)]
+        )
+    )
+
+
+def accuracies(results: pd.DataFrame) -> pd.DataFrame:
+    """The four accuracies of each method under each regime, and their mean.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+
+    Returns
+    -------
+    table : DataFrame
+        One row per regime and method; the columns are `knn_5`, `knn_20`, `logistic_5`,
+        `logistic_20` and `accuracy`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import accuracies
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "features",
+    ...     "method": ["pca"], "status": "done", "knn_5": 0.5, "knn_20": 0.7,
+    ...     "logistic_5": 0.6, "logistic_20": 0.8})
+    >>> accuracies(results)
+                   knn_5  knn_20  logistic_5  logistic_20  accuracy
+    regime method
+    clean  pca       0.5     0.7         0.6          0.8      0.65
+    """
+    names = [*ACCURACIES, "accuracy"]
+    tables = {name: by_regime(results, "features", name).stack() for name in names}
+    return pd.DataFrame(tables)[names]
+
+
+def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
+    """Median time of each method and task, over all runs that are done.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+
+    Returns
+    -------
+    seconds : DataFrame
+        One row per method, one column per task.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import median_seconds
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": [0, 1, 2], "task": "labels",
+    ...     "method": "cafe", "status": "done", "seconds": [0.2, 0.4, 0.3]})
+    >>> median_seconds(results)
+    task    labels
+    method
+    cafe       0.3
+    """
+    results = check_study(results, "median_seconds").dropna(subset="seconds")
+    table = results.pivot_table("seconds", "method", "task", aggfunc="median")
+    rows = dict.fromkeys(name for names in STUDY_METHODS.values() for name in names)
+    return table.loc[
+        [name for name in rows if name in table.index and name != ORACLE],
+        [task for task in SCORES if task in table.columns],
+    ]
+
+
+def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
+    """Share of the fits of CAFE to all rows that have a finding, by regime.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+
+    Returns
+    -------
+    shares : DataFrame
+        One row per regime, one column per code of a finding.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers import finding_shares
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": [0, 1], "task": "labels",
+    ...     "method": "cafe", "status": "done", "findings": ["", "uniform,collapsed"]})
+    >>> finding_shares(results)
+            collapsed  uniform
+    regime
+    clean         0.5      0.5
+    """
+    results = check_study(results, "finding_shares")
+    fits = results.query("task == 'labels' and method == 'cafe' and status == 'done'")
+    codes = fits["findings"].str.get_dummies(",").drop(columns="", errors="ignore")
+    shares = codes.groupby(fits["regime"]).mean()
+    return shares.loc[[regime for regime in REGIMES if regime in shares.index]]

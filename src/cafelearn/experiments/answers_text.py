@@ -1,0 +1,242 @@
+"""The study in words and tables: Markdown, and a few tables for the terminal."""
+
+import pandas as pd
+
+from cafelearn import datasets
+from cafelearn.experiments._markdown import escape, markdown_table
+from cafelearn.experiments.answers import (
+    ORACLE,
+    accuracies,
+    by_dataset,
+    by_regime,
+    check_study,
+    configuration_means,
+    finding_shares,
+    median_seconds,
+)
+from cafelearn.experiments.regimes import PAIRS
+from cafelearn.experiments.verdicts import must_hold, rank_answers, winners
+
+METHOD_LABELS = {
+    "kmeans-range": "k-means, range scaling",
+    "kmeans-standard": "k-means, standard scaling",
+    "gmm-diag": "Gaussian mixture, diagonal",
+    "gmm-full": "Gaussian mixture, full",
+    "hdbscan": "HDBSCAN",
+    "raw-range": "raw, range scaling",
+    "raw-standard": "raw, standard scaling",
+    "pca": "PCA",
+    "paper": "CAFE, the paper's",
+    "cafe": "CAFE",
+    "hindsight": "best candidate in hindsight",
+}
+SCORE_LABELS = {"labels": "ARI", "features": "accuracy"}
+TASK_LABELS = {"labels": "labels", "features": "features for unseen rows"}
+# Behind the best by less than this is as good.
+CLOSE = 0.02
+
+
+def study_label(name: str) -> str:
+    """A method of the study as tables and figures show it.
+
+    Parameters
+    ----------
+    name : str
+        Name as in ``cafelearn.experiments.STUDY_METHODS``.
+
+    Returns
+    -------
+    label : str
+        The label; other names stay as they are.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.answers_text import study_label
+    >>> study_label("gmm-diag")
+    'Gaussian mixture, diagonal'
+    """
+    return METHOD_LABELS.get(name, name)
+
+
+def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The study in a few tables.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+
+    Returns
+    -------
+    tables : dict of str to DataFrame
+        Means by regime of each task, average ranks, and median seconds. Tables of tasks that
+        were not run are left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers_text import summarise
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
+    >>> list(summarise(results))
+    ['Mean ARI of the labels', 'Average ranks']
+    """
+    tables, ranks = {}, {}
+    for task, name in SCORE_LABELS.items():
+        means = by_regime(results, task)
+        if means.size:
+            tables[f"Mean {name} of the {TASK_LABELS[task]}"] = means
+            ranks[task] = rank_answers(results, task).ranks
+    if ranks:
+        table = pd.DataFrame(ranks).rename_axis("method")
+        tables["Average ranks"] = table.loc[[m for m in METHOD_LABELS if m in table.index]]
+    seconds = median_seconds(results)
+    if seconds.size:
+        tables["Median seconds"] = seconds
+    return tables
+
+
+def render(results: pd.DataFrame) -> str:
+    r"""All tables of the study in Markdown.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`. Data sets, regimes,
+        methods and versions may be missing.
+
+    Returns
+    -------
+    text : str
+        The text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.answers_text import render
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
+    >>> print(*render(results).splitlines()[2:5], sep="\n")
+    | regime | CAFE, the paper's | CAFE |
+    | --- | --- | --- |
+    | clean | 0.200 | **0.600** |
+    """
+    checked = check_study(results, "render")
+    failed = int((checked["status"] == "failed").sum())
+    parts = []
+    for task in SCORE_LABELS:
+        if configuration_means(results, task).size:
+            parts += _task(results, task)
+    if median_seconds(results).size:
+        parts.append(_frame("Median seconds of a run on one core", median_seconds(results), 2))
+    shares = finding_shares(results)
+    if shares.size:
+        parts.append(_frame("Share of the fits of CAFE with a finding", shares, 2))
+    bars = must_hold(results)
+    if len(bars):
+        parts.append(_bars(bars))
+    ended = f"{len(checked):,} runs, {failed:,} of them failed and left out."
+    return "\n\n".join([*parts, ended]) + "\n"
+
+
+def _task(results, task):
+    """Tables of a task: by regime, by data set, ranks, winners."""
+    score, what = SCORE_LABELS[task], TASK_LABELS[task]
+    nine = by_regime(results, task, sets=datasets.names())
+    pairs = [regime for regime in PAIRS if regime in nine.index]
+    if len(pairs) > 1:
+        after = nine.index.get_loc(pairs[-1]) + 1
+        mean = nine.loc[pairs].mean().to_frame("all pairs").T
+        nine = pd.concat([nine.iloc[:after], mean, nine.iloc[after:]]).rename_axis("regime")
+    if nine.size:
+        yield _frame(f"Mean {score} of the {what}, the paper's nine sets", nine, best=True)
+    others = configuration_means(results, task)
+    others = others[~others.index.get_level_values("dataset").isin(datasets.names())]
+    if others.size:
+        others.index = [f"{dataset}, {regime}" for dataset, regime in others.index]
+        title = f"Mean {score} of the {what}, other sets and generators"
+        yield _frame(title, others.rename_axis("data"), best=True)
+    title = f"Mean {score} of the {what}, over the regimes of each data set"
+    yield _frame(title, by_dataset(results, task), best=True)
+    if task == "features":
+        yield _accuracies(accuracies(results))
+    yield _ranks(rank_answers(results, task), what)
+    yield from _winners(winners(results, task), what)
+
+
+def _frame(title, frame, digits=3, best=False):
+    """A table of numbers; `best` prints the best method of each row bold."""
+    names = [frame.index.name or "", *(study_label(name) for name in frame.columns)]
+    rows = [
+        [escape(study_label(str(name))), *_cells(values, digits, best)]
+        for name, values in frame.iterrows()
+    ]
+    return f"**{title}**\n\n{markdown_table(map(escape, names), rows)}"
+
+
+def _cells(values, digits, best):
+    """Numbers as text, missing ones as nothing; the best, as printed, may be several."""
+    texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
+    rivals = texts.drop(ORACLE, errors="ignore")
+    top = rivals[rivals != ""].astype(float).max() if best else None
+    return [
+        f"**{text}**" if best and text and name != ORACLE and float(text) == top else text
+        for name, text in texts.items()
+    ]
+
+
+def _accuracies(table):
+    names = ["regime", "features", *(name.replace("_", ", ") for name in table.columns)]
+    rows = [
+        [escape(regime), escape(study_label(method)), *(f"{value:.3f}" for value in values)]
+        for (regime, method), values in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    title = (
+        "Accuracy on unseen rows of 3 nearest neighbours (knn) and logistic regression, with 5 "
+        "and 20 labelled rows of each class"
+    )
+    return f"**{title}**\n\n{markdown_table(names, rows)}"
+
+
+def _ranks(ranking, what):
+    rows = [[escape(study_label(name)), f"{rank:.2f}"] for name, rank in ranking.ranks.items()]
+    groups = [" = ".join(map(study_label, group)) for group in ranking.groups]
+    text = (
+        f"**Average ranks of the {what} over {ranking.n_blocks} configurations**\n\n"
+        f"{markdown_table(['method', 'average rank'], rows)}"
+    )
+    if len(ranking.ranks) > 1:
+        text += f"\n\nCritical difference {ranking.difference:.2f}"
+        text += f"; not told apart: {'; '.join(groups)}." if groups else "."
+    return text
+
+
+def _winners(table, what):
+    """How often each method is best, by regime; and where CAFE is clearly behind."""
+    counts = table.groupby(["regime", "best"], sort=False).size().unstack(fill_value=0)
+    counts = counts[[name for name in METHOD_LABELS if name in counts.columns]]
+    yield _frame(f"Configurations in which a method has the best {what}", counts, 0)
+    behind = table[table["behind"] > CLOSE].sort_values("behind", ascending=False)
+    if len(behind):
+        rows = [
+            [
+                *(escape(text) for text in (row.dataset, row.regime, study_label(row.best))),
+                *(f"{number:.3f}" for number in (row.score, row.cafe, row.behind)),
+            ]
+            for row in behind.itertuples()
+        ]
+        names = ["data set", "regime", "best", "its score", "CAFE", "difference"]
+        title = f"Where another method is ahead of CAFE by more than {CLOSE:g}: {what}"
+        yield f"**{title}**\n\n{markdown_table(names, rows)}"
+
+
+def _bars(bars):
+    rows = [
+        [escape(row.what), f"{row.value:.3f}", f"{row.bar:g}", "yes" if row.holds else "**no**"]
+        for row in bars.itertuples()
+    ]
+    return (
+        f"**What must hold**\n\n{markdown_table(['what', 'value', 'at least', 'holds'], rows)}"
+    )

@@ -1,0 +1,132 @@
+"""An experiment as the runner, the store and the clock see it."""
+
+import importlib.metadata
+import time
+import traceback
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from functools import lru_cache
+from types import SimpleNamespace
+
+from threadpoolctl import threadpool_limits
+
+LIBRARIES = ("cafelearn", "numpy", "scipy", "scikit-learn", "numba", "umap-learn")
+
+
+class Experiment(ABC):
+    """Samples, methods to run on them, and the record that a run makes.
+
+    A sample is a NamedTuple that begins with the name of a data set. A record is a NamedTuple
+    of the fields of the sample, `method`, `status` ("done" or "failed") and any others, all
+    of them optional, among them `seconds`, `traceback` and `libraries`.
+
+    Subclasses are frozen dataclasses without fields, so that two of a class are equal.
+    """
+
+    file: str  # name of the file of records
+    record: type
+    quick: object  # settings that are enough to compile a method
+
+    @classmethod
+    def key(cls):
+        """Names of the fields that tell runs apart: those of the sample, and the method."""
+        fields = cls.record._fields
+        return fields[: fields.index("status")]
+
+    @abstractmethod
+    def load(self, sample):
+        """Make the data of a sample."""
+
+    def shares(self, sample, method):
+        """Whether a method starts from what `share` finds."""
+        return False
+
+    def share(self, sample, settings, data):
+        """Find what several methods start from."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def measure(self, sample, method, settings, data, shared):
+        """Run a method; returns the fields of the record after its status."""
+
+    @abstractmethod
+    def trial(self, sample):
+        """A small sample of the same kind, on which methods are compiled."""
+
+    def similar(self, sample):
+        """Samples for which this is equal take about the same time."""
+        return sample.dataset
+
+    @abstractmethod
+    def foresee(self, sample, method):
+        """Seconds of a run, to be calibrated: only ratios matter."""
+
+    def own_seconds(self, record):
+        """Seconds of a run, without those that another record counts as well."""
+        return record.seconds
+
+    def try_share(self, sample, settings, data=None):
+        """What methods share, or the traceback of what went wrong."""
+        try:
+            return self.share(sample, settings, self.load(sample) if data is None else data)
+        except Exception:
+            return traceback.format_exc()
+
+    def run(self, sample, method, settings, shared=None, data=None):
+        """Run one method on one sample; an exception becomes a failed record.
+
+        `shared` is what `try_share` has found for the sample, `data` what `load` has made;
+        what is missing is made here.
+        """
+        if self.shares(sample, method) and shared is None:
+            shared = self.try_share(sample, settings, data)
+        if self.shares(sample, method) and isinstance(shared, str):
+            return self.fail(sample, method, shared)
+        try:
+            data = self.load(sample) if data is None else data
+            found = self.measure(sample, method, settings, data, shared)
+        except Exception:
+            return self.fail(sample, method, traceback.format_exc())
+        return self.record(*sample, method, "done", **found, libraries=libraries())
+
+    def fail(self, sample, method, reason):
+        """The record of a run that went wrong."""
+        return self.record(*sample, method, "failed", traceback=reason, libraries=libraries())
+
+    def run_sample(self, sample, methods, settings, emit):
+        """Run several methods on one sample, and emit each record as it is made."""
+        try:
+            data = self.load(sample)
+        except Exception:
+            data = None  # each run tries again, and records the failure
+        shared = None
+        for method in methods:
+            if self.shares(sample, method) and shared is None:
+                shared = self.try_share(sample, settings, data)
+            emit(self.run(sample, method, settings, shared, data))
+
+
+@contextmanager
+def measuring():
+    """Run the body on one thread; after it, `seconds` and `warnings` are known."""
+    told = SimpleNamespace(seconds=None, warnings="")
+    start = time.perf_counter()
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield told
+    told.seconds = time.perf_counter() - start
+    lines = (f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
+    told.warnings = "\n".join(dict.fromkeys(lines))
+
+
+@lru_cache(maxsize=1)
+def libraries():
+    """Versions of the libraries that the numbers depend on."""
+    versions = []
+    for name in LIBRARIES:
+        try:
+            versions.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return " ".join(versions)

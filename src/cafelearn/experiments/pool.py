@@ -1,0 +1,169 @@
+"""Run the samples of an experiment on the processes of this machine or on a Dask cluster."""
+
+import os
+import threading
+import time
+from concurrent.futures import BrokenExecutor
+from functools import cache, lru_cache
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import ShutdownExecutorError
+
+from cafelearn.experiments.progress import Clock
+from cafelearn.experiments.store import Store
+
+# So many times in a row workers may be lost before a run has ended.
+LOSSES = 3
+
+
+class WorkersLost(RuntimeError):
+    """Worker processes died, and went on dying."""
+
+
+def run_all(
+    experiment,
+    todo,
+    settings,
+    directory,
+    *,
+    n_jobs=None,
+    scheduler=None,
+    retry_failed=False,
+    progress=None,
+):
+    """Run those of the (sample, methods) of `todo` that the directory does not hold yet.
+
+    The options are those of `run_grid`.
+    """
+    report = progress if progress is not None else lambda state: None
+    total = sum(len(methods) for _, methods in todo)
+    with Store(directory, settings, experiment) as store:
+        todo = _remaining(todo, store.ended(include_failed=not retry_failed))
+        clock = Clock(todo, total, experiment=experiment)
+        report(clock.state())
+        if scheduler is not None:
+            batches = _on_cluster(experiment, todo, settings, store, scheduler)
+        elif n_jobs in (None, 1):
+            batches = _here(experiment, todo, settings, store)
+        else:
+            batches = _in_processes(experiment, todo, settings, store, n_jobs)
+        for records in batches:
+            report(clock.count(records))
+        return clock.state()
+
+
+def _here(experiment, todo, settings, store):
+    for sample, methods in todo:
+        yield _run_into(store, experiment, sample, methods, settings)
+
+
+def _in_processes(experiment, todo, settings, store, n_jobs):
+    """Workers commit their records themselves; one that dies loses the run under way."""
+    directory, parent, losses = str(store.path.parent), os.getpid(), 0
+    while todo:
+        before = store.ended(include_failed=False)
+        try:
+            with parallel_config(backend="loky", inner_max_num_threads=1):
+                workers = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+                yield from workers(
+                    delayed(_work)(directory, experiment, sample, methods, settings, parent)
+                    for sample, methods in todo
+                )
+            return
+        except (BrokenExecutor, ShutdownExecutorError) as error:
+            done = store.ended(include_failed=False)
+            losses = losses + 1 if done == before else 0
+            if losses == LOSSES:
+                names = ", ".join(str(sample) for sample, _ in todo[:3])
+                raise WorkersLost(
+                    f"The worker processes were lost {LOSSES} times without a run in between "
+                    f"(out of memory?), at {names} or near it. All that ended before is safe."
+                ) from error
+        # Committed by the workers, but not reported by them.
+        yield store.records()
+        todo = _remaining(todo, done)
+
+
+def _on_cluster(experiment, todo, settings, store, scheduler):
+    """One task per run, and one per result that runs share; this process commits."""
+    from distributed import Client, as_completed
+
+    own = not isinstance(scheduler, Client)
+    client = Client(scheduler) if own else scheduler
+    runs = {}
+    try:
+        for sample, methods in todo:
+            found = None
+            if any(experiment.shares(sample, method) for method in methods):
+                found = client.submit(experiment.try_share, sample, settings, pure=False)
+            for method in methods:
+                shared = found if experiment.shares(sample, method) else None
+                run = client.submit(
+                    experiment.run, sample, method, settings, shared, pure=False
+                )
+                runs[run] = sample, method
+        for run in as_completed(list(runs)):
+            sample, method = runs.pop(run)
+            if run.status == "finished":
+                record = run.result()
+            else:
+                # The scheduler gave up on it: its workers died several times.
+                record = experiment.fail(sample, method, repr(run.exception()))
+            store.add(record)
+            yield [record]
+    finally:
+        client.cancel(list(runs))
+        if own:
+            client.close()
+
+
+def _remaining(todo, done):
+    left = [
+        (sample, [method for method in methods if (*sample, method) not in done])
+        for sample, methods in todo
+    ]
+    return [(sample, methods) for sample, methods in left if methods]
+
+
+def _work(directory, experiment, sample, methods, settings, parent):
+    _end_with(parent)
+    for method in methods:
+        _warm_up(experiment, experiment.trial(sample), method)
+    store = _open(directory, settings, experiment)
+    return _run_into(store, experiment, sample, methods, settings)
+
+
+@cache
+def _end_with(parent):
+    """End this worker soon after the process that started it, however that ended."""
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.name == "posix" and os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _run_into(store, experiment, sample, methods, settings):
+    """Run methods on a sample and commit each record; returns the records."""
+    records = []
+
+    def emit(record):
+        store.add(record)
+        records.append(record)
+
+    experiment.run_sample(sample, methods, settings, emit)
+    return records
+
+
+@lru_cache(maxsize=4)
+def _open(directory, settings, experiment):
+    return Store(directory, settings, experiment)
+
+
+@cache
+def _warm_up(experiment, trial, method):
+    """Compile what a method needs, so that it does not count as its time."""
+    experiment.run(trial, method, experiment.quick)

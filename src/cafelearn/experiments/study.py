@@ -1,0 +1,103 @@
+"""Run the study "How good are the answers", and read its records."""
+
+import pandas as pd
+
+from cafelearn.experiments.pool import run_all
+from cafelearn.experiments.store import read_runs
+from cafelearn.experiments.study_plan import StudyPlan
+from cafelearn.experiments.study_run import STUDY
+
+
+def run_study(
+    plan: StudyPlan,
+    directory,
+    *,
+    n_jobs=None,
+    scheduler=None,
+    retry_failed=False,
+    progress=None,
+):
+    """Run what a plan of the study asks for and the directory does not hold yet.
+
+    Each run is committed to the directory when it ends. A study that was stopped, in whatever
+    way, is continued by calling this again; the results depend neither on that nor on the
+    number of workers.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        What to run.
+    directory : str or path
+        Where the records are kept; it is made if there is none.
+    n_jobs : int, default=None
+        Number of worker processes, each with one thread; -1 is one for each core, and
+        ``None`` is 1, in this process.
+    scheduler : str or distributed.Client, default=None
+        Address of a Dask scheduler whose workers do the runs instead.
+    retry_failed : bool, default=False
+        Run those again that have failed.
+    progress : callable, default=None
+        Called with a Progress (done, total, failed, elapsed, remaining) as runs end.
+
+    Returns
+    -------
+    progress : Progress
+        How it ended.
+
+    See Also
+    --------
+    run_grid : The paper's experiment.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cafelearn.experiments import StudyPlan, run_study
+    >>> plan = StudyPlan(["iris"], ["clean"], ["kmeans-range", "pca"], versions=1)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     end = run_study(plan, directory)
+    >>> end.done, end.total, end.failed
+    (2, 2, 0)
+    """
+    return run_all(
+        STUDY,
+        [(sample, plan.methods_of(sample)) for sample in plan.samples()],
+        plan.settings,
+        directory,
+        n_jobs=n_jobs,
+        scheduler=scheduler,
+        retry_failed=retry_failed,
+        progress=progress,
+    )
+
+
+def read_study(source) -> pd.DataFrame:
+    """Read the records of the study.
+
+    Parameters
+    ----------
+    source : str or path
+        A directory of :func:`run_study`, or a CSV file (also compressed) with the columns
+        dataset, regime, version, task, method and ari.
+
+    Returns
+    -------
+    results : DataFrame
+        One row per run. Where a run has no text, such as warnings, it is empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from cafelearn.experiments import StudyPlan, read_study, run_study
+    >>> plan = StudyPlan(["iris"], ["clean"], ["kmeans-range", "pca"], versions=1)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = run_study(plan, directory)
+    ...     results = read_study(directory)
+    >>> results[["dataset", "regime", "task", "method", "status"]]
+      dataset regime      task        method status
+    0    iris  clean  features           pca   done
+    1    iris  clean    labels  kmeans-range   done
+    """
+    results = read_runs(source, STUDY, "read_study")
+    texts = [name for name, default in STUDY.record._field_defaults.items() if default == ""]
+    texts = [name for name in texts if name in results.columns]
+    return results.assign(**{name: results[name].astype(object).fillna("") for name in texts})

@@ -1,0 +1,173 @@
+"""What the study of the answers runs: cases, tasks and methods, as plain data."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cafelearn import datasets
+from cafelearn.experiments.plan import check_versions, choose_names
+from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
+
+STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
+# "hindsight" is no method: it is the best of the candidates that "cafe" chooses from.
+STUDY_METHODS = {
+    "labels": (
+        *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
+        *("paper", "cafe", "hindsight"),
+    ),
+    "features": ("raw-range", "raw-standard", "pca", "paper", "cafe"),
+}
+TASKS = tuple(STUDY_METHODS)
+# Versions of a case, by the origin of the data. In "clean" only the seeds of methods differ.
+PACKAGED_VERSIONS = {
+    "clean": 3,
+    **dict.fromkeys(PAIRS, 20),
+    **dict.fromkeys(("columns", "heavy", "zeros"), 5),
+}
+BUNDLED_VERSIONS = {"clean": 3, "columns": 5, "pairs 0.2/1": 5, "pairs 0.4/5": 5}
+# The largest set by far.
+DIGITS_VERSIONS = {"clean": 2, "columns": 1, "pairs 0.2/1": 1, "pairs 0.4/5": 1}
+GENERATED_VERSIONS = {"generated": 20}
+# Of each case, for the task "features".
+FEATURE_VERSIONS = 3
+
+
+class StudySample(NamedTuple):
+    """A case, and what is asked of the methods."""
+
+    dataset: str
+    regime: str
+    version: int
+    task: str
+
+    def __str__(self):
+        return f"{self.case}/{self.task}"
+
+    @property
+    def case(self):
+        """The data set."""
+        return Case(self.dataset, self.regime, self.version)
+
+    def seed(self, purpose):
+        """A SeedSequence that depends on the name of the sample and the purpose alone."""
+        return self.case.seed(f"{self.task}/{purpose}")
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """How hard every method of the study tries.
+
+    Parameters
+    ----------
+    n_init : int, default=None
+        Number of starts of every method; ``None`` is 20 for k-means, 5 for Gaussian
+        mixtures, and the defaults of CAFE and of ``cafelearn.PAPER`` for theirs.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments import StudySettings
+    >>> StudySettings(n_init=2).n_init
+    2
+    """
+
+    n_init: int | None = None
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """The runs of the study "How good are the answers".
+
+    Parameters
+    ----------
+    datasets : sequence of str, default=all fifteen
+        The nine sets of :func:`cafelearn.datasets.names`, "digits", "wdbc" and "wine" of
+        scikit-learn, and the generators "categories", "counts" and "subspaces".
+    regimes : sequence of str, default=all eleven
+        "clean", "pairs 0.2/1" and the other five settings of the paper's noise, "columns",
+        "heavy", "zeros" and "generated"; see :func:`~cafelearn.experiments.case_data`.
+    methods : sequence of str, default=all eleven
+        Names as in ``cafelearn.experiments.STUDY_METHODS``.
+    tasks : sequence of str, default=("labels", "features")
+        - "labels": cluster all rows, the number of classes given.
+        - "features": fit one half of the rows, and classify the other half by a few
+          labelled rows.
+    versions : int, default=20
+        Largest number of versions of a data set under a regime; there are 3 to 20.
+    settings : StudySettings, default=StudySettings()
+        How hard every method tries.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments import StudyPlan
+    >>> plan = StudyPlan(["iris"], ["clean", "columns"], tasks=["labels"], versions=2)
+    >>> len(plan.samples()), len(plan)
+    (4, 32)
+    >>> str(plan.samples()[0])
+    'iris/clean/0/labels'
+    """
+
+    datasets: tuple[str, ...] = STUDY_DATASETS
+    regimes: tuple[str, ...] = REGIMES
+    methods: tuple[str, ...] = tuple(dict.fromkeys(sum(STUDY_METHODS.values(), ())))
+    tasks: tuple[str, ...] = TASKS
+    versions: int = 20
+    settings: StudySettings = StudySettings()
+
+    def __post_init__(self):
+        for name, known in (
+            ("datasets", STUDY_DATASETS),
+            ("regimes", REGIMES),
+            ("methods", StudyPlan.methods),
+            ("tasks", TASKS),
+        ):
+            object.__setattr__(self, name, choose_names(name, getattr(self, name), known))
+        check_versions(self.versions)
+        if not len(self):
+            raise ValueError(
+                f"Plan needs data sets with these regimes and tasks with these methods; "
+                f"{', '.join(self.datasets)} have none of {', '.join(self.regimes)}, or "
+                f"{', '.join(self.tasks)} none of {', '.join(self.methods)}."
+            )
+
+    def samples(self):
+        """All samples: the first version of each, then the second, and so on."""
+        return [
+            StudySample(dataset, regime, version, task)
+            for version in range(self.versions)
+            for dataset in self.datasets
+            for regime in self.regimes
+            for task in self.tasks
+            if version < count_versions(dataset, regime, task)
+            and self.methods_of(StudySample(dataset, regime, version, task))
+        ]
+
+    def methods_of(self, sample):
+        """The methods to run on a sample, in their order."""
+        return tuple(
+            name
+            for name in STUDY_METHODS[sample.task]
+            if name in self.methods and not (name == "paper" and is_in_grid(sample))
+        )
+
+    def __len__(self):
+        """Number of runs."""
+        return sum(len(self.methods_of(sample)) for sample in self.samples())
+
+
+def is_in_grid(sample):
+    """Whether the paper's experiment has clustered this data set with the paper's settings."""
+    return (
+        sample.task == "labels"
+        and sample.regime in PAIRS
+        and sample.dataset in datasets.names()
+    )
+
+
+def count_versions(dataset, regime, task):
+    """Number of versions in the whole study; 0 if the data set is not in the regime."""
+    if dataset in GENERATED:
+        versions = GENERATED_VERSIONS
+    else:
+        versions = BUNDLED_VERSIONS if dataset in BUNDLED else PACKAGED_VERSIONS
+        versions = DIGITS_VERSIONS if dataset == "digits" else versions
+    number = versions.get(regime, 0)
+    return min(number, FEATURE_VERSIONS) if task == "features" else number

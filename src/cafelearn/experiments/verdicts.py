@@ -1,0 +1,183 @@
+"""Who wins in the study: ranks, the best method of each configuration, and the bars."""
+
+import numpy as np
+import pandas as pd
+
+from cafelearn import datasets
+from cafelearn.experiments.answers import (
+    CONFIGURATION,
+    ORACLE,
+    check_study,
+    configuration_means,
+)
+from cafelearn.experiments.ranking import Ranking, rank_methods
+from cafelearn.experiments.regimes import PAIRS, REGIMES
+from cafelearn.experiments.study_plan import STUDY_DATASETS, STUDY_METHODS, count_versions
+
+
+def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
+    """Rank the methods over the configurations; the best in hindsight takes no part.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    task : {"labels", "features"}, default="labels"
+        What was asked of the methods.
+
+    Returns
+    -------
+    ranking : Ranking or None
+        Average ranks and critical difference; None if no configuration has all methods.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.verdicts import rank_answers
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
+    >>> rank_answers(results).ranks.to_dict()
+    {'cafe': 1.0, 'paper': 2.0}
+    """
+    means = configuration_means(results, task).drop(columns=ORACLE, errors="ignore").dropna()
+    return rank_methods(means) if means.size else None
+
+
+def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
+    """The best method of each configuration, and how far CAFE is behind it.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+    task : {"labels", "features"}, default="labels"
+        What was asked of the methods.
+
+    Returns
+    -------
+    table : DataFrame
+        One row per configuration: `dataset`, `regime`, `best` (of equal ones the first in
+        the order of the study), its `score`, the score of `cafe`, and `behind`, the
+        difference.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.verdicts import winners
+    >>> results = pd.DataFrame({
+    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": ["gmm-full", "cafe"], "status": "done", "ari": [0.9, 0.75]})
+    >>> winners(results).round(3)
+      dataset regime      best  score  cafe  behind
+    0    iris  clean  gmm-full    0.9  0.75    0.15
+    """
+    means = configuration_means(results, task).drop(columns=ORACLE, errors="ignore")
+    if not means.size:
+        return pd.DataFrame(columns=[*CONFIGURATION, "best", "score", "cafe", "behind"])
+    table = pd.DataFrame({"best": means.idxmax(axis=1), "score": means.max(axis=1)})
+    table["cafe"] = means.get("cafe", np.nan)
+    table["behind"] = table["score"] - table["cafe"]
+    return table.reset_index()
+
+
+def must_hold(results: pd.DataFrame) -> pd.DataFrame:
+    """The numbers that the defaults of CAFE are held to, with their bars.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row per run, see :func:`~cafelearn.experiments.read_study`.
+
+    Returns
+    -------
+    table : DataFrame
+        One row per number: `what`, its `value`, the `bar` that it must reach, and whether
+        it `holds`. Numbers for which runs are missing are left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.experiments.verdicts import must_hold
+    >>> results = pd.DataFrame({
+    ...     "dataset": "digits", "regime": "clean", "version": 0, "task": "labels",
+    ...     "method": ["cafe"], "status": "done", "ari": 0.6})
+    >>> must_hold(results)[["what", "value", "bar", "holds"]]
+                        what  value  bar  holds
+    0  ARI on digits, clean    0.6  0.4   True
+    """
+    means = {task: configuration_means(results, task) for task in STUDY_METHODS}
+
+    def mean(task, method, regimes, sets=STUDY_DATASETS):
+        """Over all configurations of the study; NaN if one is missing."""
+        wanted = [
+            (dataset, regime)
+            for dataset in sets
+            for regime in regimes
+            if count_versions(dataset, regime, task)
+        ]
+        scores = means[task].get(method, pd.Series(dtype=float))
+        return scores.reindex(wanted).mean(skipna=False)
+
+    def lead(task, others, regimes, sets):
+        best = np.max([mean(task, other, regimes, sets) for other in others])
+        return mean(task, "cafe", regimes, sets) - best
+
+    nine, kmeans = datasets.names(), ("kmeans-range", "kmeans-standard")
+    rows = [
+        (
+            "ARI over the 54 configurations of the paper",
+            mean("labels", "cafe", PAIRS, nine),
+            0.72,
+        ),
+        *(
+            (f"the same, minus {name}", lead("labels", [other], PAIRS, nine), bar)
+            for other, name, bar in (
+                ("gmm-diag", "a diagonal mixture", 0.15),
+                ("paper", "the paper's choice", 0.0),
+            )
+        ),
+        (
+            "ARI on the nine clean sets, minus k-means",
+            lead("labels", kmeans[:1], ["clean"], nine),
+            -0.02,
+        ),
+        (
+            "ARI with noise columns, minus the better k-means",
+            lead("labels", kmeans, ["columns"], nine),
+            -0.01,
+        ),
+        *(
+            (f"ARI on {name}, clean", mean("labels", "cafe", ["clean"], [name]), bar)
+            for name, bar in (("australian_credit", 0.25), ("digits", 0.4))
+        ),
+        (
+            "share of fits to the nine sets without 'no-structure'",
+            _with_structure(results),
+            0.95,
+        ),
+        *(
+            (
+                f"accuracy minus PCA's, {regime}",
+                lead("features", ["pca"], [regime], STUDY_DATASETS),
+                -0.01,
+            )
+            for regime in REGIMES
+        ),
+        (
+            "accuracy minus PCA's, all noise pairs",
+            lead("features", ["pca"], PAIRS, STUDY_DATASETS),
+            0.05,
+        ),
+    ]
+    table = pd.DataFrame(rows, columns=["what", "value", "bar"]).dropna(ignore_index=True)
+    return table.assign(holds=table["value"] >= table["bar"])
+
+
+def _with_structure(results):
+    """Share of the fits of CAFE to the nine sets that are not said to lack structure."""
+    fits = check_study(results, "must_hold").query(
+        "task == 'labels' and method == 'cafe' and status == 'done'"
+    )
+    codes = fits.loc[fits["dataset"].isin(datasets.names()), "findings"].str.split(",")
+    return 1 - codes.map(lambda some: "no-structure" in some).astype(float).mean()

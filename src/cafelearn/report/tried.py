@@ -1,0 +1,95 @@
+"""What was tried: the tables of candidates and of the agreement between them."""
+
+import pandas as pd
+
+from cafelearn.report.tables import (
+    Cell,
+    Column,
+    Table,
+    count_cell,
+    heat_cell,
+    number_cell,
+    text_cell,
+)
+
+# Beyond, columns are too narrow to read; the best ones are compared.
+MOST_COMPARED = 10
+# Names up to this length head a column of the heat map; beyond, numbers do.
+SHORT_NAME = 8
+
+
+def shown_name(facts, i) -> str:
+    """The name of a candidate, with a mark in words on the chosen one."""
+    return f"{facts.names[i]}{' (chosen)' if i == facts.chosen else ''}"
+
+
+def candidates_table(facts) -> Table:
+    """One row per candidate: settings, score, sizes and agreement with the chosen one."""
+    rows = []
+    for i in facts.order:
+        row = facts.candidates.iloc[i]
+        offset = row["dispersion_offset"]
+        if not isinstance(offset, str):
+            offset = "" if pd.isna(offset) else f"{offset:g}"
+        mark = "chosen" if i == facts.chosen else None
+        rows.append(
+            [
+                text_cell(f"{i}{' (chosen)' if mark else ''}", mark=mark),
+                text_cell(row["scaling"], mark),
+                text_cell(row["weighting"], mark),
+                text_cell(offset, mark),
+                number_cell(row["p"], mark=mark),
+                Cell(f"{row['score']:,.1f}", float(row["score"]), mark=mark),
+                number_cell(row["agreement"], mark=mark),
+                count_cell(row["smallest"], mark),
+                count_cell(row["largest"], mark),
+            ]
+        )
+    names = ("p", "score", "agreement", "smallest", "largest")
+    return Table(
+        "candidates-table",
+        "Candidates, numbered as in candidates_: settings, score, agreement (ARI) with the "
+        "chosen one, rows of the smallest and the largest cluster",
+        [
+            Column("candidate", numeric=False),
+            *(Column(name, numeric=False, choose=True) for name in ("scaling", "weighting")),
+            Column("offset", numeric=False, choose=True),
+            *(Column(name) for name in names),
+        ],
+        rows,
+        shown=12,
+    )
+
+
+def agreement_table(facts) -> Table | None:
+    """Adjusted Rand index between candidates, the best ones of many; None if there is one."""
+    if len(facts.names) == 1:
+        return None
+    compared, agreement = facts.order[:MOST_COMPARED], facts.cafe.agreement_
+    short = max(len(facts.names[i]) for i in compared) <= SHORT_NAME
+    rows = []
+    for i in compared:
+        cells = [
+            heat_cell(
+                agreement[i, j],
+                agreement[i, j],
+                f"{agreement[i, j]:.2f}",
+                mark="chosen" if facts.chosen in (i, j) else None,
+            )
+            for j in compared
+        ]
+        name = shown_name(facts, i) if short else f"{i}: {shown_name(facts, i)}"
+        mark = "chosen" if i == facts.chosen else None
+        total = number_cell(float(agreement[i].sum() - 1))
+        rows.append([text_cell(name, mark=mark), *cells, total])
+    return Table(
+        "agreement-table",
+        "Adjusted Rand index between the clusterings of two candidates",
+        [
+            Column("candidate", numeric=False),
+            *(Column(facts.names[i] if short else str(i)) for i in compared),
+            Column("sum over others"),
+        ],
+        rows,
+        measure="adjusted Rand index",
+    )

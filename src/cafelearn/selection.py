@@ -1,0 +1,311 @@
+"""Compare clusterings of the same rows: a likelihood score, agreement, and the choice.
+
+Everything is computed from sums that can be added over disjoint sets of rows (`Tally`), so
+that rows in memory and the blocks of a Dask collection go through the same code.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
+
+from cafelearn.theory import normalized_objective
+
+__all__ = ["likelihood_score"]
+
+# Rows that are standardised at a time.
+ROWS = 65_536
+# Scores and sums of agreement this close, relatively, are ties.
+TIE = 1e-9
+# The smallest or largest value of a feature is an atom if this share of the rows have it.
+ATOM = 0.1
+# Rows that the distribution of all rows counts as, in each cluster, and their scatter.
+PRIOR, SCATTER = 4.0, 3.0
+
+
+class Frame(NamedTuple):
+    """What must be known of all rows before the sums of some of them mean anything."""
+
+    mean: np.ndarray  # (m,)
+    scale: np.ndarray  # (m,) standard deviation, 1 for constant features
+    low: np.ndarray  # (m,)
+    high: np.ndarray  # (m,)
+    atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
+
+    def standardise(self, X):
+        """Rows in units of the standard deviation, about the mean."""
+        return (X.astype(np.float64) - self.mean) / self.scale
+
+
+def make_frame(mean, variance, low, high, shares):
+    """The Frame of rows with these moments and extrema.
+
+    `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
+    """
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    scale = np.sqrt(np.where(low == high, 1.0, variance))
+    only_two = shares.sum(axis=0) > 1 - TIE
+    return Frame(
+        np.asarray(mean, dtype=np.float64),
+        np.where(scale > 0, scale, 1.0),
+        low,
+        high,
+        ((shares >= ATOM) | only_two) & (low < high),
+    )
+
+
+def frame_of(X, sample_weight=None):
+    """The Frame of rows in memory."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
+    shares = count_extremes(X, mass, low, high) / mass.sum()
+    return make_frame(mean, X.var(axis=0, dtype=np.float64), low, high, shares)
+
+
+def count_extremes(X, mass, low, high):
+    """Mass of the rows at the smallest and at the largest value of each feature, (2, m)."""
+    return np.stack([mass @ (low == X), mass @ (high == X)])
+
+
+class ClusterSums(NamedTuple):
+    """Sums over the members of each cluster, in the units of a Frame."""
+
+    mass: np.ndarray  # (k,)
+    first: np.ndarray  # (k, m) sum of t
+    second: np.ndarray  # (k, m) sum of t^2
+    atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where there is none
+
+
+class Tally(NamedTuple):
+    """Sums over some rows for several clusterings of them; those of other rows are added."""
+
+    clusters: list  # one ClusterSums for each clustering
+    tables: dict  # (i, j) with j < i: rows of each pair of labels, (k_i, k_j)
+
+
+def tally(X, labellings, sizes, frame, sample_weight=None):
+    """The Tally of these rows; `sizes` are the numbers of clusters of the labellings."""
+    m = X.shape[1]
+    clusters = [
+        ClusterSums(np.zeros(k), np.zeros((k, m)), np.zeros((k, m)), np.zeros((2, k, m)))
+        for k in sizes
+    ]
+    mass = np.ones(len(X)) if sample_weight is None else sample_weight
+    columns = [np.flatnonzero(used) for used in frame.atoms]
+    for rows in gen_batches(len(X), ROWS) if len(X) else ():
+        some, weight = X[rows], mass[rows]
+        t = frame.standardise(some)
+        squares = t * t
+        at_atoms = [
+            (some[:, used] == extreme[used]).astype(np.float64)
+            for used, extreme in zip(columns, (frame.low, frame.high), strict=True)
+        ]
+        for labels, k, sums in zip(labellings, sizes, clusters, strict=True):
+            count = len(t)
+            members = csr_array((weight, labels[rows], np.arange(count + 1)), (count, k)).T
+            sums.mass[:] += members.sum(axis=1)
+            sums.first[:] += members @ t
+            sums.second[:] += members @ squares
+            for side, used in enumerate(columns):
+                sums.atoms[side][:, used] += members @ at_atoms[side]
+    return Tally(clusters, contingency_tables(labellings, sizes))
+
+
+def contingency_tables(labellings, sizes):
+    """Rows of each pair of labels, for each pair (i, j), j < i, of clusterings."""
+    return {
+        (i, j): np.bincount(
+            labellings[i].astype(np.int64) * sizes[j] + labellings[j],
+            minlength=sizes[i] * sizes[j],
+        ).reshape(sizes[i], sizes[j])
+        for i in range(len(sizes))
+        for j in range(i)
+    }
+
+
+def add_tallies(parts):
+    """The Tally of all rows from those of disjoint parts, in their order."""
+    return Tally(
+        [
+            ClusterSums(*(np.sum(field, axis=0) for field in zip(*sums, strict=True)))
+            for sums in zip(*(part.clusters for part in parts), strict=True)
+        ],
+        {
+            pair: np.sum([part.tables[pair] for part in parts], axis=0)
+            for pair in parts[0].tables
+        },
+    )
+
+
+def likelihood_scores(tally, frame):
+    """The score of each clustering of a Tally, see :func:`likelihood_score`."""
+    return np.array([_score(sums, frame) for sums in tally.clusters])
+
+
+def _score(sums, frame):
+    varies = frame.low < frame.high
+    found = sums.mass > 0
+    mass, n, k = sums.mass[found][:, None], sums.mass.sum(), len(sums.mass)
+    first, second = sums.first[found][:, varies], sums.second[found][:, varies]
+    used, atoms = frame.atoms[:, varies], sums.atoms[:, found][:, :, varies]
+    price = 0.5 * np.log(n)  # of one parameter
+    score = float((mass * np.log((mass + 1) / (n + k))).sum())
+    # The shares of the atoms and of what is between them.
+    between = np.maximum(mass - atoms.sum(axis=0), 0.0)
+    between[:, used.all(axis=0) & (between.sum(axis=0) <= TIE * n)] = 0.0
+    for part in (*atoms, between):
+        overall = part.sum(axis=0) / n
+        share = (part + PRIOR * overall) / (mass + PRIOR)
+        score += float((part * np.log(np.where(part > 0, share, 1.0))).sum())
+    gaussian = between.sum(axis=0) > 0
+    score -= price * k * float((used.sum(axis=0) + gaussian - 1).sum())
+    # The Gaussian of what is between the atoms, in units of its own standard deviation.
+    between = between[:, gaussian]
+    for side, extreme in enumerate((frame.low, frame.high)):
+        t = ((extreme - frame.mean) / frame.scale)[varies]
+        first, second = first - atoms[side] * t, second - atoms[side] * t * t
+    first, second = first[:, gaussian], second[:, gaussian]
+    means = np.divide(first, between, out=np.zeros_like(first), where=between > 0)
+    scatter = np.maximum(second - first * means, 0.0)
+    total = between.sum(axis=0)
+    variance = np.maximum(second.sum(axis=0) / total - (first.sum(axis=0) / total) ** 2, TIE)
+    scatter /= variance
+    # One variance per cluster, or one for all clusters: whichever describes a feature better.
+    own = (scatter + SCATTER) / (between + PRIOR)
+    shared = scatter.sum(axis=0) / total + TIE
+    own_fit = -0.5 * (between * np.log(own) + scatter / own).sum(axis=0) - 2 * k * price
+    shared_fit = -0.5 * total * (np.log(shared) + 1) - (k + 1) * price
+    return score + float(np.maximum(own_fit, shared_fit).sum())
+
+
+def likelihood_score(X, labels, *, sample_weight=None):
+    """Score a clustering by a penalised classification likelihood; higher is better.
+
+    The score compares clusterings of the same rows, wherever they come from: of two, the one
+    with the higher score describes the rows better. It does not depend on the units of the
+    features, and its value means nothing by itself. It compares clusterings with the same
+    number of clusters well, and is no good guide to that number.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data: dense, numeric and without missing values.
+    labels : array-like of shape (n_samples,)
+        The cluster of each row: integers, strings or anything else that can be sorted.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each row; an integer weight is the same as repeating the row.
+
+    Returns
+    -------
+    score : float
+        The logarithm of the likelihood, minus the penalty.
+
+    Notes
+    -----
+    Let n_l be the number of rows in cluster l, n their sum and k the number of clusters. The
+    score is the sum of
+
+    - the sizes: ``n_l log((n_l + 1) / (n + k))`` over the clusters;
+    - for each feature, its atoms: the smallest value of the feature is an atom if at least a
+      tenth of all rows have it, and so is the largest; both are if there are no other values.
+      With h_lc rows of cluster l at atom c, or at none, and g_c the share of all rows there,
+      ``h_lc log((h_lc + 4 g_c) / (n_l + 4))``;
+    - for each feature, a Gaussian for the h_l rows of the cluster that are at no atom. With
+      S_lv their sum of squares about their mean, in units of the variance of all such rows,
+      it has either a variance for each cluster, ``(S_lv + 3) / (h_l + 4)``, or one for all
+      clusters, whichever gives the higher score for this feature;
+    - minus half of log n for each parameter: k for each atom beyond the first category, 2 k
+      or k + 1 for a Gaussian.
+
+    Without atoms, a cluster without zeros in a feature that is mostly zero, or with zeros
+    alone, would be worth any price: the variance there vanishes.
+
+    See Also
+    --------
+    sklearn.metrics.silhouette_score : A score that takes distances for granted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cafelearn.selection import likelihood_score
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(0, 1, (50, 3)), rng.normal(4, 1, (50, 3))]
+    >>> halves, alternating = np.arange(100) // 50, np.arange(100) % 2
+    >>> likelihood_score(X, halves) > likelihood_score(X, alternating)
+    True
+    """
+    X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+    labels = column_or_1d(labels)
+    check_consistent_length(X, labels, sample_weight)
+    if sample_weight is not None:
+        sample_weight = check_array(
+            sample_weight,
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_non_negative=True,
+            input_name="sample_weight",
+        )
+        weighed = sample_weight > 0
+        X, labels, sample_weight = X[weighed], labels[weighed], sample_weight[weighed]
+        if len(X) == 0:
+            raise ValueError("likelihood_score needs a row with a positive sample_weight.")
+    names, codes = np.unique(labels, return_inverse=True)
+    frame = frame_of(X, sample_weight)
+    found = tally(X, [codes], [len(names)], frame, sample_weight)
+    return float(likelihood_scores(found, frame)[0])
+
+
+def adjusted_rand_index(table):
+    """The adjusted Rand index of two clusterings, from the table of their labels."""
+    # Python's integers: products of numbers of rows exceed 64 bits.
+    table = table.astype(object)
+    n_rows, squares = int(table.sum()), int((table * table).sum())
+    rows, columns = int((table.sum(axis=1) ** 2).sum()), int((table.sum(axis=0) ** 2).sum())
+    together, only_first, only_second = squares - n_rows, rows - squares, columns - squares
+    apart = n_rows**2 - only_first - only_second - squares
+    if only_first == 0 and only_second == 0:
+        return 1.0
+    return (
+        2.0
+        * (together * apart - only_first * only_second)
+        / (
+            (together + only_first) * (only_first + apart)
+            + (together + only_second) * (only_second + apart)
+        )
+    )
+
+
+def agreement_matrix(tables, n_clusterings):
+    """Adjusted Rand indices between clusterings, from `contingency_tables`."""
+    matrix = np.eye(n_clusterings)
+    for (i, j), table in tables.items():
+        matrix[i, j] = matrix[j, i] = adjusted_rand_index(table)
+    return matrix
+
+
+def by_likelihood(models, scores, agreement):
+    """The clustering with the highest score; of ties the first."""
+    best = scores.max()
+    return int(np.argmax(scores >= best - TIE * abs(best)))
+
+
+def by_agreement(models, scores, agreement):
+    """The clustering with the highest total agreement with the others (Algorithm 2).
+
+    Ties, which are the rule for two candidates, go to the model whose objective is lower
+    relative to its bounds (Theorem 2), then to the smaller exponent, then to the first.
+    """
+    total = agreement.sum(axis=1) - 1
+
+    def rank(i):
+        # Rounded, so that the order of a sum does not decide.
+        position = normalized_objective(models[i].dispersions_, models[i].p)
+        return -round(total[i], 12), round(position, 12), models[i].p, i
+
+    return min(range(len(models)), key=rank)
+
+
+# How CAFE(selection=...) chooses: (models, scores, agreement) -> index of the chosen one.
+SELECTIONS = {"likelihood": by_likelihood, "agreement": by_agreement}

@@ -1,0 +1,292 @@
+"""The command when its streams break, its workers die and its files are damaged."""
+
+import gzip
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cafelearn
+from cafelearn import CAFE, MinkowskiWeightedKMeans, theory
+from cafelearn._files import atomic_path
+from cafelearn.cli import main
+from cafelearn.cli.reading import read_table
+from cafelearn.experiments.plan import Settings
+from cafelearn.experiments.store import Store, StoreError
+from cafelearn.persistence import save_model
+from cafelearn.tabular import TabularCAFE
+
+CAFE_COMMAND = [sys.executable, "-m", "cafelearn"]
+SECONDS = 300  # for a process that may have to compile
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with a table and a model of it."""
+    folder = tmp_path_factory.mktemp("place")
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
+    table.to_csv(folder / "data.csv", index=False)
+    estimator = TabularCAFE(CAFE(2, n_components=2, n_init=1, p=2.0, random_state=0))
+    save_model(estimator.fit(table), folder / "model.skops")
+    return folder
+
+
+def transform(place, out, redirection, options=""):
+    out = place / out
+    command = f"{' '.join(CAFE_COMMAND)} transform model.skops data.csv --out {out} {options}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} {redirection}; echo $? >code"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    return out, int((place / "code").read_text()), done.stderr
+
+
+class TestStandardOutput:
+    """Outputs that were asked for are written whatever happens to standard output."""
+
+    @pytest.mark.parametrize("options", ["", "--json"])
+    def test_a_reader_that_goes(self, place, options):
+        out, code, errors = transform(
+            place, f"pipe{options}.csv", "1> >(sleep 0.1; true)", options
+        )
+        assert len(pd.read_csv(out)) == 60
+        assert code == 0
+        assert "Traceback" not in errors
+
+    def test_closed(self, place):
+        out, code, errors = transform(place, "closed.csv", ">&-")
+        assert len(pd.read_csv(out)) == 60
+        assert code == 0
+        assert "Traceback" not in errors
+
+    def test_all_closed(self, place):
+        out, code, _ = transform(place, "silent.csv", ">&- 2>&-")
+        assert len(pd.read_csv(out)) == 60
+        assert code == 0
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+    def test_full(self, place):
+        out, code, errors = transform(place, "full.csv", ">/dev/full")
+        assert len(pd.read_csv(out)) == 60
+        assert code == 1
+        assert "standard output: No space left on device" in errors
+
+    def test_the_session_goes_on(self, monkeypatch, tmp_path):
+        from cafelearn.cli.session import session
+
+        reading, writing = os.pipe()
+        os.close(reading)
+        with open(writing, "w") as stream:
+            monkeypatch.setattr(sys, "stdout", stream)
+            with session("test") as run:
+                run.say("a line that nobody reads")
+                (tmp_path / "written").touch()
+        assert (tmp_path / "written").exists()
+
+
+def test_a_full_disk_is_named(tmp_path):
+    def fill():
+        with atomic_path(tmp_path / "features.csv"):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match=r"No space left on device: '.*features.csv'"):
+        fill()
+
+
+class TestCache:
+    """Compiled code is kept where that is possible, and made again where it is damaged."""
+
+    CODE = (
+        "import numpy as np; from cafelearn.kernels.weights import log_mean; "
+        "print(log_mean(np.zeros((1, 1))))"
+    )
+
+    def run(self, source, home, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
+        environment |= {"PYTHONPATH": str(source), "HOME": str(home), **variables}
+        environment.pop("XDG_CACHE_HOME", None)
+        done = subprocess.run(
+            [sys.executable, "-c", self.CODE],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            env=environment,
+            cwd=source,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert done.stdout == "0.0\n"
+        return done.stderr
+
+    @pytest.fixture
+    def source(self, tmp_path):
+        package = Path(cafelearn.__file__).parent
+        shutil.copytree(
+            package, tmp_path / "cafelearn", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        return tmp_path
+
+    def test_nowhere_to_keep_it(self, source):
+        # Directories that cannot be made, for the superuser as well: files are in their place.
+        for folder in (source / "cafelearn", *(source / "cafelearn").glob("*/")):
+            (folder / "__pycache__").write_text("")
+        (source / "home").write_text("")
+        told = self.run(source, source / "home", PYTHONDONTWRITEBYTECODE="1")
+        assert told.count("cannot keep its compiled code") == 1
+
+    @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+    def test_cut_off(self, source, suffix):
+        self.run(source, source)
+        files = list(source.glob(f"cafelearn/kernels/__pycache__/*{suffix}"))
+        assert files
+        for file in files:
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        assert self.run(source, source) == ""
+        assert self.run(source, source) == ""
+
+
+def reproduce(directory, *options):
+    words = "--quick --jobs 2 --datasets iris --methods mwk-means,cafe+pca --levels 0.2,0.4"
+    words += " --scales 1,2 --quiet"
+    return subprocess.Popen(
+        [*CAFE_COMMAND, "reproduce", *words.split(), "--out", str(directory), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def workers_of(pid):
+    """Processes that a process has started and that run tasks."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if parent == pid and "popen_loky" in words:
+            found.append(int(folder.name))
+    return found
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.1)
+    raise AssertionError("it did not happen in time")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+class TestWorkers:
+    def test_they_end_with_the_command(self, tmp_path):
+        command = reproduce(tmp_path, "--versions", "20")
+        wait_for(lambda: len(workers_of(command.pid)) == 2, SECONDS)
+        workers = workers_of(command.pid)
+        wait_for(lambda: _ended(tmp_path), SECONDS)
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait()
+        wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
+
+    def test_one_that_is_killed_at_once_does_not_end_the_command(self, tmp_path):
+        command = reproduce(tmp_path)
+        victims = wait_for(lambda: workers_of(command.pid), SECONDS)
+        os.kill(victims[0], signal.SIGKILL)
+        _, errors = command.communicate(timeout=SECONDS)
+        assert command.returncode == 0, errors
+        with Store(tmp_path) as store:
+            assert len(store.ended()) == 16
+
+
+def _ended(directory):
+    try:
+        with Store(directory) as store:
+            return store.ended()
+    except StoreError:
+        return False
+
+
+def _is_alive(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def test_a_certificate_of_tiny_data():
+    X = np.random.default_rng(0).normal(size=(60, 3)) * 1e-100
+    for offset in (0, 1.0, "fixed", "mean"):
+        model = MinkowskiWeightedKMeans(
+            2, p=4, dispersion_offset=offset, n_init=2, random_state=0
+        ).fit(X)
+        assert theory.certificate(model, X).all_hold
+
+
+class TestTables:
+    def test_utf_32(self, tmp_path):
+        text = "a,b\n1,x\n2,ü\n"
+        for encoding in ("utf-32", "utf-16", "utf-8"):
+            (tmp_path / "t.csv").write_text(text, encoding=encoding)
+            frame = read_table(tmp_path / "t.csv")
+            assert frame.columns.tolist() == ["a", "b"]
+            assert frame["b"].tolist() == ["x", "ü"]
+
+    @pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.jsonl.gz"])
+    def test_gzip_bombs(self, name, tmp_path):
+        with gzip.open(tmp_path / name, "wb") as file:
+            file.write(b"a,b\n")
+            for _ in range(100):
+                file.write(b"1,2\n" * 2**18)
+        with pytest.raises(ValueError, match="more than 100 times its size"):
+            read_table(tmp_path / name)
+
+    def test_a_parquet_file_of_endless_rows(self, tmp_path, monkeypatch):
+        pd.DataFrame({"a": np.zeros(100_000)}).to_parquet(tmp_path / "t.parquet")
+        monkeypatch.setattr("cafelearn.cli.reading._memory", lambda: 2**19)
+        with pytest.raises(ValueError, match=r"100,000 rows .* more than this computer's"):
+            read_table(tmp_path / "t.parquet")
+
+    def test_a_broken_zarr_block(self, tmp_path, capsys):
+        zarr = pytest.importorskip("zarr")
+        path = tmp_path / "t.zarr"
+        array = zarr.open_array(str(path), mode="w", shape=(100, 3), chunks=(50, 3), dtype="f8")
+        array[:] = np.random.default_rng(0).normal(size=(100, 3))
+        blocks = [f for f in path.rglob("*") if f.is_file() and f.suffix != ".json"]
+        blocks = [f for f in blocks if not f.name.startswith(".")]
+        blocks[0].write_bytes(b"broken")
+        assert main(["fit", str(path), "-k", "2", "--n-init", "1", "--p", "2"]) == 2
+        errors = capsys.readouterr().err
+        assert "t.zarr cannot be read as a Zarr array" in errors
+
+
+class TestRuns:
+    def test_a_damaged_file_is_not_called_safe(self, tmp_path):
+        (tmp_path / "runs.sqlite").write_bytes(b"this is no database" * 100)
+        with pytest.raises(StoreError, match="The file is damaged") as raised:
+            Store(tmp_path, Settings())
+        assert "safe" not in str(raised.value)
+
+    def test_damaged_pages_are_not_called_safe(self, tmp_path):
+        Store(tmp_path, Settings()).close()
+        path = tmp_path / "runs.sqlite"
+        data = bytearray(path.read_bytes())
+        data[100:] = b"\xff" * (len(data) - 100)
+        path.write_bytes(data)
+        with pytest.raises(StoreError, match="The file is damaged") as raised:
+            Store(tmp_path, Settings())
+        assert "safe" not in str(raised.value)
+        assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)

@@ -1,0 +1,202 @@
+"""Findings: each appears where it should, nowhere else, and warns once if it is severe."""
+
+import pickle
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine
+
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
+from cafelearn._structure import check_structure, one_hot_groups
+from cafelearn.diagnosis import DiagnosisWarning, Finding
+from cafelearn.persistence import load_model, save_model
+from cafelearn.tabular import TabularCAFE
+
+RNG = np.random.default_rng(0)
+UNIFORM = RNG.uniform(size=(120, 4))
+BLOBS = np.r_[RNG.normal(0, 1, (60, 4)), RNG.normal(6, 1, (60, 4))]
+
+
+def codes(estimator):
+    return [finding.code for finding in estimator.diagnosis_]
+
+
+@pytest.fixture(autouse=True)
+def _no_other_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def severe(pattern):
+    return pytest.warns(DiagnosisWarning, match=pattern)
+
+
+def test_nothing_is_found_in_clear_clusters():
+    assert CAFE(2, weighting="cluster", random_state=0).fit(BLOBS).diagnosis_ == []
+    assert MinkowskiWeightedKMeans(2, random_state=0).fit(BLOBS).diagnosis_ == []
+
+
+class TestFindings:
+    def test_no_structure(self):
+        with severe("No cluster structure") as caught:
+            cafe = CAFE(3, random_state=0).fit(UNIFORM)
+        assert len(caught) == 1
+        assert codes(cafe)[0] == "no-structure"
+        assert cafe.diagnosis_[0].severity == "severe"
+
+    def test_the_test_can_be_skipped(self):
+        cafe = CAFE(3, n_permutations=0, random_state=0).fit(UNIFORM)
+        assert "no-structure" not in codes(cafe)
+
+    def test_collapsed_as_the_paper_does_on_digits(self):
+        digits = load_digits().data
+        with severe("in one of 10 clusters"):
+            cafe = CAFE(10, n_permutations=0, random_state=0, **PAPER | {"n_init": 5}).fit(
+                digits
+            )
+        assert "collapsed" in codes(cafe)
+        assert np.bincount(cafe.labels_).max() > 0.95 * len(digits)
+
+    def test_the_default_does_not_collapse_on_digits(self):
+        cafe = CAFE(10, n_init=3, n_permutations=0, random_state=0).fit(load_digits().data)
+        assert "collapsed" not in codes(cafe)
+        assert np.bincount(cafe.labels_).max() < 0.4 * len(cafe.labels_)
+
+    def test_single_rows(self):
+        X = np.r_[BLOBS, [[300.0] * 4], [[-400.0] * 4]]
+        with severe("2 of 3 clusters have a single row"):
+            model = MinkowskiWeightedKMeans(3, weighting="uniform", random_state=0).fit(X)
+        assert "singletons" in codes(model)
+
+    def test_one_single_row_of_many_clusters_is_a_note(self):
+        X = np.r_[BLOBS, BLOBS + 40, [[300.0] * 4]]
+        model = MinkowskiWeightedKMeans(5, weighting="uniform", random_state=0).fit(X)
+        assert [(f.code, f.severity) for f in model.diagnosis_] == [("singletons", "note")]
+        assert "1 of 5 clusters has a single row" in model.diagnosis_[0].message
+
+    def test_weighting_does_not_help(self):
+        wide = RNG.normal(size=(300, 2)) * [1, 30] + np.repeat([[0, 0], [400, 90]], 150, axis=0)
+        cafe = CAFE(2, weighting=("cluster", "uniform"), random_state=0).fit(wide)
+        chosen = cafe.candidates_[cafe.candidates_.chosen].weighting.item()
+        assert ("uniform" in codes(cafe)) == (chosen == "uniform")
+        only = CAFE(2, weighting="uniform", random_state=0).fit(wide)
+        assert "uniform" not in codes(only)  # nothing else was tried
+
+    def test_one_feature_takes_the_weight(self):
+        X = pd.DataFrame(BLOBS, columns=["a", "b", "c", "target"])
+        X["target"] = np.repeat([0.0, 1.0], 60) + 1e-6 * RNG.normal(size=120)
+        with severe("'target'"):
+            model = MinkowskiWeightedKMeans(
+                2, p=1.5, dispersion_offset=1e-9, random_state=0
+            ).fit(X)
+        assert codes(model) == ["one-feature"]
+
+    def test_offset_that_drowns_the_dispersions(self):
+        with severe("times the mean dispersion"):
+            model = MinkowskiWeightedKMeans(2, dispersion_offset=1e9, random_state=0).fit(BLOBS)
+        assert codes(model) == ["offset"]
+
+    def test_exponents_that_disagree(self):
+        settings = {"scaling": "range", "weighting": "cluster", "dispersion_offset": 0.0}
+        X = np.random.default_rng(3).normal(size=(60, 5))
+        cafe = CAFE(4, p=(1.05, 2, 6), n_permutations=0, random_state=0, **settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiagnosisWarning)
+            cafe.fit(X)
+        others = cafe.candidates_[~cafe.candidates_.chosen].agreement
+        assert others.mean() < 0.5
+        assert "disagreement" in codes(cafe)
+        agreeing = CAFE(2, p=(2, 3), random_state=0, **settings).fit(BLOBS)
+        assert "disagreement" not in codes(agreeing)
+
+
+class TestEveryEstimator:
+    def test_tables(self):
+        table = pd.DataFrame(UNIFORM, columns=list("abcd"))
+        with severe("No cluster structure"):
+            model = TabularCAFE(CAFE(3, random_state=0)).fit(table)
+        assert codes(model)[0] == "no-structure"
+
+    def test_dask(self):
+        with severe("No cluster structure") as caught:
+            lazy = CAFE(3, random_state=0).fit(da.from_array(UNIFORM, chunks=(50, 4)))
+        with severe("No cluster structure"):
+            here = CAFE(3, random_state=0).fit(UNIFORM)
+        assert len(caught) == 1
+        assert lazy.diagnosis_ == here.diagnosis_
+        with severe("times the mean dispersion"):
+            model = MinkowskiWeightedKMeans(2, dispersion_offset=1e9, random_state=0).fit(
+                da.from_array(BLOBS, chunks=(50, 4))
+            )
+        assert codes(model) == ["offset"]
+
+    def test_copies_and_files(self, tmp_path):
+        with severe("No cluster structure"):
+            cafe = CAFE(3, random_state=0).fit(UNIFORM)
+        assert pickle.loads(pickle.dumps(cafe)).diagnosis_ == cafe.diagnosis_
+        again = load_model(save_model(cafe, tmp_path / "model.skops"))
+        assert again.diagnosis_ == cafe.diagnosis_
+        assert all(isinstance(finding, Finding) for finding in again.diagnosis_)
+
+    def test_warnings_point_to_the_caller(self):
+        for call in ("fit", "fit_predict", "fit_transform"):
+            with severe("No cluster structure") as caught:
+                getattr(CAFE(3, random_state=0), call)(UNIFORM)
+            assert [warning.filename for warning in caught] == [__file__]
+
+
+class TestStructure:
+    @pytest.mark.parametrize("load", [load_iris, load_wine])
+    def test_real_clusters(self, load):
+        found = check_structure(load().data, 3, 12, np.random.SeedSequence(0))
+        assert found.z > 10
+
+    def test_independent_variables(self):
+        """At most one false alarm in 15; benchmarks/structure.py counts them in hundreds."""
+        draws = {
+            "uniform": lambda rng: rng.uniform(size=(200, 6)),
+            "normal": lambda rng: rng.normal(size=(200, 6)),
+            "lognormal": lambda rng: rng.lognormal(size=(200, 6)),
+            "binary": lambda rng: (rng.random((200, 6)) < 0.4).astype(float),
+            "one-hot": lambda rng: np.hstack(
+                [np.eye(4)[rng.integers(0, 4, 200)] for _ in range(5)]
+            ),
+        }
+        false_alarms = [
+            (kind, seed)
+            for kind, draw in draws.items()
+            for seed in range(3)
+            if check_structure(
+                draw(np.random.default_rng([seed, 7])), 4, 12, np.random.SeedSequence(seed)
+            ).found
+        ]
+        assert len(false_alarms) <= 1
+
+    def test_columns_of_one_variable_stay_together(self):
+        colours, sizes = np.eye(3)[RNG.integers(0, 3, 50)], np.eye(2)[RNG.integers(0, 2, 50)]
+        flag = (RNG.random((50, 1)) < 0.5).astype(float)
+        number = RNG.normal(size=(50, 1))
+        X = np.hstack([colours, sizes, number, flag, colours])
+        assert one_hot_groups(X) == [[0, 1, 2], [3, 4], [5], [6], [7, 8, 9]]
+        assert one_hot_groups(np.hstack([flag, colours])) == [[0], [1, 2, 3]]
+
+    def test_many_rows_are_sampled(self):
+        X = np.random.default_rng(0).uniform(size=(30_000, 3))
+        assert not check_structure(X, 3, 12, np.random.SeedSequence(0)).found
+
+    @pytest.mark.parametrize(
+        "X", [np.zeros((20, 2)), np.arange(6.0).reshape(3, 2), np.ones((50, 1))]
+    )
+    def test_nothing_to_test(self, X):
+        assert check_structure(X, 3, 12, np.random.SeedSequence(0)) is None
+
+    def test_same_for_any_number_of_threads(self):
+        seeds = (np.random.SeedSequence(1) for _ in range(2))
+        one, two = (
+            check_structure(BLOBS, 2, 5, s, n) for s, n in zip(seeds, (1, 2), strict=True)
+        )
+        assert one == two
