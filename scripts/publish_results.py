@@ -7,14 +7,10 @@ writes ``docs/results``: all runs as one compressed CSV file, the tables, the co
 words, and the figures. The same runs always give the same files.
 """
 
-import argparse
-import gzip
-import io
-from pathlib import Path
-
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from publishing import BASELINE, BEYOND, CAFE, directories, save, write_runs
 
 from cafelearn.experiments import METHODS, read_results
 from cafelearn.experiments.compare import compare, summary
@@ -24,24 +20,19 @@ from cafelearn.experiments.theory_study import summary as theory_summary
 from cafelearn.experiments.theory_study import theory_study
 from cafelearn.plotting import CriticalDifferenceDisplay
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
 COLUMNS = [
     *("dataset", "noise_level", "noise_scale", "version", "method", "status", "ari", "nmi"),
     *("seconds", "sweep_seconds", "p", "k_found", "warnings", "libraries"),
 ]
-# Okabe and Ito's colours.
-BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
 
 
 def main():
     """Parse the arguments and write everything."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    out = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
-    write_runs(read_results(arguments.directory), out / "grid.csv.gz")
+    directory, out = directories(__doc__.splitlines()[0])
+    results = read_results(directory)
+    place = results.method.map({method: place for place, method in enumerate(METHODS)})
+    order = ["dataset", "noise_level", "noise_scale", "version", "place"]
+    write_runs(results.assign(place=place), order, COLUMNS, out / "grid.csv.gz")
     results = read_results(out / "grid.csv.gz")
     comparison = compare(results)
     (out / "comparison.txt").write_text(summary(comparison) + "\n", encoding="utf-8")
@@ -57,20 +48,6 @@ def main():
     study = theory_study()
     (out / "theory.txt").write_text(theory_summary(study) + "\n", encoding="utf-8")
     draw_figures(study, out, formats=("png",))
-
-
-def write_runs(results, path):
-    """All runs in the order of their names; gzip without a date, so that bytes can agree."""
-    order = {method: place for place, method in enumerate(METHODS)}
-    results = results.assign(place=results.method.map(order))
-    results = results.sort_values(
-        ["dataset", "noise_level", "noise_scale", "version", "place"], ignore_index=True
-    )[COLUMNS]
-    for name in ("seconds", "sweep_seconds"):
-        results[name] = results[name].round(4)
-    text = io.StringIO()
-    results.to_csv(text, index=False, lineterminator="\n")
-    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def draw_ranks(comparison, out):
@@ -184,12 +161,6 @@ def draw_time(results, out):
     ax.invert_yaxis()
     ax.set_xlabel(f"minutes of one core; {total.sum():.0f} in all, for {len(results):,} runs")
     save(figure, out / "time.png")
-
-
-def save(figure, path):
-    """Write a figure without the version of the library in its metadata."""
-    figure.savefig(path, dpi=110, metadata={"Software": None})
-    plt.close(figure)
 
 
 if __name__ == "__main__":

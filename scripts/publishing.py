@@ -1,0 +1,39 @@
+"""What the scripts that publish results share."""
+
+import argparse
+import gzip
+import io
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+# Okabe and Ito's colours.
+BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
+
+
+def directories(description):
+    """The directories to read from and to write to, from the command line."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    return arguments.directory, arguments.out
+
+
+def write_runs(results, order, columns, path):
+    """All runs, sorted; gzip without a date, so that bytes can agree."""
+    results = results.sort_values(order, ignore_index=True)[columns]
+    for name in ("seconds", "sweep_seconds"):
+        if name in columns:
+            results[name] = results[name].round(4)
+    text = io.StringIO()
+    results.to_csv(text, index=False, lineterminator="\n")
+    path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def save(figure, path):
+    """Write a figure without the version of the library in its metadata."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
