@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn.kernels.compiling import EXACT, MAKES, njit
+from cafelearn.kernels.compiling import EXACT, MAKES, VECTOR, njit
 from cafelearn.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 # Rows of a block. Vectors hold twice as many numbers of half the size, and so do blocks of few
@@ -72,7 +72,7 @@ def transpose(columns, X, rows, size, features):
             columns[v, b] = columns[v, 0]
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def transpose_all(columns, X, rows, size, origin):
     """The same for all features, less those of an origin if there is one, and rounded."""
     prefer_wide_vectors()

@@ -55,17 +55,20 @@ def _can_cache():
 
 CACHED = _can_cache()
 
-# Magic-number rounding (kernels.power) is destroyed by re-association, so loops allow
-# fused multiply-adds and nothing else. error_model="numpy" drops the division checks
-# that block vectorisation.
-_COMMON = dict(nogil=True, cache=CACHED, error_model="numpy", fastmath={"contract", "nsz"})
+# Arithmetic is IEEE's as written, so that bits do not depend on the callers that a function is
+# inlined into. error_model="numpy" drops the division checks that block vectorisation.
+_COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array of every tuple that a function touches, with locked
 # instructions; that took up to half of a pass. What only borrows arrays needs no count, and
 # a function that makes or returns one (MAKES) is refused by the compiler if it has none.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
 EXACT = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
 MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
-# For plain sums and extrema of finite numbers, whose order is fixed by the machine code.
+# Vector loops may fuse multiplications and additions; what else is fast would destroy the
+# rounding by magic numbers of kernels.power. Such functions call `prefer_wide_vectors`, which
+# keeps them out of their callers, so each is compiled in one way only.
+VECTOR = dict(EXACT, fastmath={"contract", "nsz"})
+# The same for plain sums and extrema of finite numbers, in an order that the compiler chooses.
 SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
 # For outer functions with one caller each, and for small ones that return parts of what they
 # are given: they are compiled as a part of their caller, not for themselves before. A function

@@ -8,7 +8,7 @@ count who says which. And a power of such a column is one of two numbers, so tha
 import numpy as np
 
 from cafelearn.kernels.blocks import BLOCK
-from cafelearn.kernels.compiling import EXACT, MAKES, SUMS, njit
+from cafelearn.kernels.compiling import EXACT, MAKES, SUMS, VECTOR, njit
 from cafelearn.kernels.sums import (
     ABOVE,
     AT_ABOVE,
@@ -81,7 +81,7 @@ def is_pair(values, v):
     return not np.isnan(values[LESS, v])
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def _mark_odd(odd, values, X, first, last):
     """Mark the features of which some rows have other values."""
     prefer_wide_vectors()

@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.polynomial import chebyshev
 
-from cafelearn.kernels.compiling import EXACT, SUMS, njit
+from cafelearn.kernels.compiling import SUMS, VECTOR, njit
 from cafelearn.kernels.vectors import (
     from_bits,
     larger,
@@ -178,7 +178,7 @@ def _split(number):
     raise TypeError("only for compiled code")
 
 
-@overload(_split, jit_options=EXACT)
+@overload(_split, jit_options=VECTOR)
 def _split_overload(number):
     if number == types.float64:
         word, shift, mask, low = np.uint64, 11, 0x000FFE0000000000, 0x000FFFFFFFFFFFFF
@@ -203,7 +203,7 @@ def _exp2(value, coefficients):
     raise TypeError("only for compiled code")
 
 
-@overload(_exp2, jit_options=EXACT)
+@overload(_exp2, jit_options=VECTOR)
 def _exp2_overload(value, coefficients):
     # Adding this number rounds to an integer and leaves it, plus the format's exponent
     # bias, in the low bits.
@@ -225,7 +225,7 @@ def reciprocal_root(number):
     raise TypeError("only for compiled code")
 
 
-@overload(reciprocal_root, jit_options=EXACT)
+@overload(reciprocal_root, jit_options=VECTOR)
 def _reciprocal_root_overload(number):
     # Halving the exponent through the integer bits is right to 3.5%. One step of third
     # order and then Newton steps finish it; the square-root instruction is slower.
@@ -254,7 +254,7 @@ def reciprocal(number):
     raise TypeError("only for compiled code")
 
 
-@overload(reciprocal, jit_options=EXACT)
+@overload(reciprocal, jit_options=VECTOR)
 def _reciprocal_overload(number):
     # Negating the exponent through the integer bits is right to 12%; Newton steps finish it.
     # The division instruction is slower.
@@ -282,7 +282,7 @@ def _bits(number):
     raise TypeError("only for compiled code")
 
 
-@overload(_bits, jit_options=EXACT)
+@overload(_bits, jit_options=VECTOR)
 def _bits_overload(number):
     if number == types.float64:
         word, shift, mask = np.uint64, 52, 0x7FF
@@ -298,14 +298,14 @@ def _bits_overload(number):
     return bits
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def negative_power(t, table, terms, middle):
     """|t|^q for -1 < q < 0, from the table and negative_terms of a plan; 0 for t = 0."""
     field, f = _bits(t)
     return _horner(terms, f - middle) * table[field]
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def negative_powers(out, numbers, factors, negative, plan):
     """out = factors |numbers|^q for -1 < q < 0, and 0 for 0; `plan` is of any other power.
 
@@ -322,7 +322,7 @@ def negative_powers(out, numbers, factors, negative, plan):
         out[i] = factors[i] * (power if numbers[i] != zero else zero)
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def add_powers(out, row, columns, features, centers, weights, l, size, plan):
     """Raise some features of a block of rows and add them to out.
 
@@ -407,7 +407,7 @@ def add_powers(out, row, columns, features, centers, weights, l, size, plan):
                 out[into, b] += power if log2 > lowest else zero
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def add_squares(out, l, columns, features, centers, weights, size):
     """add_powers with q = 2 into row l, four features to one pass over it."""
     prefer_wide_vectors()
@@ -430,7 +430,7 @@ def add_squares(out, l, columns, features, centers, weights, size):
             out[l, b] += t * t
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def add_cubes(out, l, columns, features, centers, weights, size):
     """add_powers with q = 3 into row l, four features to one pass over it."""
     prefer_wide_vectors()
@@ -467,7 +467,7 @@ def find_peaks(peaks, l, columns, centers, weights, size):
             peaks[l, b] = larger(peaks[l, b], abs((columns[v, b] - center) * weight))
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def add_relative_powers(out, l, columns, centers, weights, inverse_peaks, size, plan):
     """add_powers of all features, the bases times inverse_peaks[l, b], for exponents so
     large that plain powers would leave the range of the format.

@@ -129,6 +129,7 @@ def _weight_at(columns, v, weights, place, size):
 @njit(**SUMS)
 def sum_near(values, scaled, powers, weights, first, count, center):
     """The same sums of a few values, with their powers at hand."""
+    prefer_wide_vectors()
     number = values.dtype.type
     zero = number(0)
     beyond = number(BEYOND if values.itemsize == 8 else BEYOND_SINGLE)

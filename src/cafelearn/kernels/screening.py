@@ -22,7 +22,7 @@ from cafelearn.kernels.chords import (
     with_chords,
     without_chords,
 )
-from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, ZERO, njit
+from cafelearn.kernels.compiling import EXACT, MAKES, ONE, SUMS, VECTOR, ZERO, njit
 from cafelearn.kernels.power import CUBE, FOURTH, LARGEST_DIRECT, LINEAR, SQUARE, add_powers
 from cafelearn.kernels.vectors import prefer_wide_vectors, smaller
 
@@ -192,7 +192,7 @@ def _draw_tangents(screen, old, state, geometry):
             screen.offsets[l] = total
 
 
-@njit(**EXACT)
+@njit(**VECTOR)
 def _add_lines(out, l, columns, features, origins, slopes, size):
     """out[l, b] += the sum of slope |x - origin| over these features."""
     prefer_wide_vectors()
