@@ -43,6 +43,8 @@ from cafelearn.distributed import (  # noqa: E402
 )
 from cafelearn.distributed.lazy import detached  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("few_are_many")
+
 M = 128
 CHUNK = chunk_rows(M)
 NUMBERS = (

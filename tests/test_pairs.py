@@ -21,6 +21,8 @@ from cafelearn.kernels.sums import (
 from cafelearn.machine import FIRST, LOOK, MOVE
 from swift import Passes, assert_equal, fits, place_all, truth_values
 
+pytestmark = pytest.mark.usefixtures("few_are_many")
+
 
 @pytest.fixture(scope="module")
 def mixed():

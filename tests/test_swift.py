@@ -5,7 +5,6 @@ import pytest
 from numba import njit
 from sklearn.base import clone
 
-import cafelearn.machine as module
 from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn.descent import descend, one_cluster
 from cafelearn.kernels.assign import assign_chunk, make_geometry
@@ -31,6 +30,8 @@ from cafelearn.machine import (
 from conftest import make_blobs
 from swift import Passes, assert_equal, fits, place_all, plain
 from swift import truth_values as make_truth_values
+
+pytestmark = pytest.mark.usefixtures("few_are_many")
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +355,6 @@ def test_small_data_take_the_plain_loop(blobs):
     assert make_problem(blobs, 1.1, 1.0, "mean", 9, 0.0).swift
     # p = 2 has one look for an iteration as it is.
     assert not make_problem(blobs, 2, 1.0, "mean", 9, 0.0).swift
-    assert module.MANY_ROWS == 5_000
     assert empty_brackets(np.ones(2), 2).open.max() == ALL < NEAR
 
 

@@ -116,7 +116,10 @@ def fit_models(models, rows, n_jobs=None, verbose=0):
 
     Returns the number of clusters that each has found.
     """
-    jobs = [prepare(model, X) for model, X in zip(models, rows, strict=True)]
+    shared = {id(X): {} for X in rows}
+    jobs = [
+        prepare(model, X, None, shared[id(X)]) for model, X in zip(models, rows, strict=True)
+    ]
     run_starts(jobs, n_jobs, verbose)
     return [job.best.n_found for job in jobs]
 

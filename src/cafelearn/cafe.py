@@ -132,6 +132,9 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         See :class:`MinkowskiWeightedKMeans`; an array is in the units of the scaled data.
     n_init : int, default=10
         Number of starts for each candidate.
+    subsample : int or None, default=10_000
+        Number of rows that the starts run on where there are more than twice as many; see
+        :class:`MinkowskiWeightedKMeans`.
     max_iter : int, default=300
         Largest number of iterations of one start.
     early_stopping : bool, default=False
@@ -242,6 +245,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         "rescaling": [StrOptions(set(RESCALINGS))],
         "init": MinkowskiWeightedKMeans._parameter_constraints["init"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "subsample": MinkowskiWeightedKMeans._parameter_constraints["subsample"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
         "n_permutations": [Interval(Integral, 0, None, closed="left")],
@@ -264,6 +268,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         rescaling="distances",
         init="random",
         n_init=10,
+        subsample=10_000,
         max_iter=300,
         early_stopping=False,
         n_permutations=10,
@@ -282,6 +287,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.rescaling = rescaling
         self.init = init
         self.n_init = n_init
+        self.subsample = subsample
         self.max_iter = max_iter
         self.early_stopping = early_stopping
         self.n_permutations = n_permutations
@@ -510,8 +516,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     def _model_options(self):
         """What the models of all exponents have in common."""
-        names = ("n_clusters", "init", "n_init", "max_iter", "early_stopping", "n_jobs")
-        return {name: getattr(self, name) for name in names}
+        names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "early_stopping")
+        return {name: getattr(self, name) for name in (*names, "n_jobs")}
 
     def _model(self):
         check_is_fitted(self)

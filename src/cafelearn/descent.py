@@ -394,15 +394,25 @@ def _run_interruptibly(run, interrupts):
         raise raised[0]
 
 
-def descend(X, sample_weight, centers, feature_scale, problem, n_threads=1, interrupts=None):
-    """Run one descent from the given centres to its end.
+def descend(
+    X,
+    sample_weight,
+    centers,
+    feature_scale,
+    problem,
+    n_threads=1,
+    interrupts=None,
+    weights=None,
+):
+    """Run one descent from the given centres, and weights or uniform ones, to its end.
 
     X is C-contiguous float32 or float64, `centers` of the same type; `sample_weight` is
     float64 of length n. With several threads the rows of each pass are divided among them;
     the result has the same bits for any number.
     """
     interrupts = interrupts or Interrupts()
-    state = start(np.ascontiguousarray(centers, dtype=X.dtype), feature_scale, problem)
+    centers = np.ascontiguousarray(centers, dtype=X.dtype)
+    state = start(centers, feature_scale, problem, weights)
     labels = np.full(len(X), -1, dtype=np.int32)
     shape = state.centers.shape
     memory = None

@@ -48,8 +48,8 @@ HALT = 5  # set from another thread to end the descent as soon as possible
 # What an assignment means.
 GO, RESEED, END = range(3)
 
-# More rows than this are worth the trouble of avoiding work.
-MANY_ROWS = 5_000
+# More rows than this repay passes that avoid work, and the minute that those take to compile.
+MANY_ROWS = 20_000
 # Data whose range is farther from 1 than this is not looked at in single precision.
 WIDEST_RANGE = 2.0**40
 
@@ -157,10 +157,12 @@ def first_phase(problem):
     return MOVE if problem.swift else ASSIGN
 
 
-def start(centers, feature_scale, problem):
-    """The state before the first pass."""
+def start(centers, feature_scale, problem, weights=None):
+    """The state before the first pass; weights are uniform if not given."""
     n_clusters, n_features = centers.shape
-    weights = np.full_like(centers, 1.0 / n_features)
+    if weights is None:
+        weights = np.full_like(centers, 1.0 / n_features)
+    weights = weights.astype(centers.dtype)
     scaled_weights = weights * centers.dtype.type(problem.scale)
     return State(
         centers.copy(),

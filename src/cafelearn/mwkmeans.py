@@ -82,6 +82,11 @@ class MinkowskiWeightedKMeans(
         Number of starts; the one with the lowest objective (``inertia_``) is kept, the
         first of them if several agree to 1e-9. An array or "anomalous" as `init` is run
         once, whatever `n_init`.
+    subsample : int or None, default=10_000
+        Number of rows that the starts run on where `X` has more than twice as many: a random
+        sample of the distinct rows, weighted to stand for all. Up to three of the best
+        clusterings found on it are then refined on all rows. ``None`` runs every start on all
+        rows, as do an array or a callable as `init`.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
@@ -117,7 +122,8 @@ class MinkowskiWeightedKMeans(
         minimised, and so of these numbers: they are sums of ``w**p * (D + c)``. With "mean",
         whose offset moves, they are sums of ``w**p * D``.
     init_objectives_ : ndarray of shape (n_init,)
-        ``inertia_`` of every start; for one that was given up, where it was then.
+        ``inertia_`` of every start; for one that was given up, where it was then. Estimates
+        if the starts ran on a sample.
     n_iter_ : int
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
@@ -182,6 +188,7 @@ class MinkowskiWeightedKMeans(
         ],
         "init": [StrOptions({"random", "k-means++", "anomalous"}), callable, "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
+        "subsample": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "early_stopping": ["boolean"],
@@ -199,6 +206,7 @@ class MinkowskiWeightedKMeans(
         dispersion_offset="mean",
         init="random",
         n_init=10,
+        subsample=10_000,
         max_iter=300,
         tol=0.0,
         early_stopping=False,
@@ -212,6 +220,7 @@ class MinkowskiWeightedKMeans(
         self.dispersion_offset = dispersion_offset
         self.init = init
         self.n_init = n_init
+        self.subsample = subsample
         self.max_iter = max_iter
         self.tol = tol
         self.early_stopping = early_stopping

@@ -41,7 +41,7 @@ def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
     if name in ("random", "k-means++"):
         draw = make_draw(X, sample_weight, half_span(low, high), low)
 
-    def start(seed):
+    def centers_of(seed):
         if name == "random":
             return random_rows(X, n_clusters, draw, np.random.default_rng(seed))
         if name == "k-means++":
@@ -51,6 +51,9 @@ def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
             problem = make_problem(X, p, scale, offset, 1, 0.0, estimator.weighting)
             return anomalous(X, n_clusters, sample_weight, feature_scale, problem)
         return given_centers(init, user_rows, X, n_clusters, seed, unit)
+
+    def start(seed):
+        return centers_of(seed), None
 
     return start
 
@@ -199,6 +202,37 @@ def random_rows(X, n_clusters, draw, rng):
     times = waiting_times(draw, rng, draw.mass)
     chosen = first_to_come(times, n_clusters)
     return X[draw.first[np.resize(chosen, n_clusters)]]
+
+
+def rows_to_draw(X, sample_weight, low, high):
+    """The distinct rows in an order that any part of the rows can work out for itself."""
+    return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
+
+
+def positive_spans(low, high):
+    """Half of the range of each feature, 1 for constant ones."""
+    spans = half_span(low, high)
+    return np.where(spans > 0, spans, 1.0).astype(np.float64)
+
+
+def draw_sample(X, draw, size, rng):
+    """A sample of `size` distinct rows, and weights with which it stands for all rows."""
+    times = waiting_times(draw, rng, draw.mass)
+    chosen = first_to_come(times, size + 1)
+    kept, mass = sample_weights(times[chosen], draw.mass[chosen], size)
+    return np.ascontiguousarray(X[draw.first[chosen[:kept]]]), mass
+
+
+def sample_weights(times, mass, size):
+    """How many of the rows drawn make the sample, and what each of them stands for.
+
+    A row comes before the first one that is left out with a probability that follows from
+    its mass; the weight is the mass over that probability (Horvitz and Thompson).
+    """
+    if len(times) <= size:
+        return len(times), mass
+    mass = mass[:size]
+    return size, mass / -np.expm1(-mass * times[size])
 
 
 def n_trials(n_clusters):

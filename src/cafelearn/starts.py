@@ -47,11 +47,17 @@ class Units(NamedTuple):
 NO_UNITS = Units()
 
 
+# As many of the best clusterings found on a sample are refined on all rows, but none whose
+# objective there exceeds the best one by more than this (in logarithms).
+REFINED, CLOSE = 3, 0.02
+
+
 class Job:
     """All starts of one estimator: what to run, and the best result so far."""
 
     def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
+        self.on_sample, self.finalists = None, []  # see `sample_job`
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
@@ -68,15 +74,25 @@ class Job:
         """How many starts run to their end whatever happens."""
         return PILOTS if self.estimator.early_stopping else len(self.seeds)
 
+    def refine(self):
+        """Begin with the best clusterings found on the sample."""
+        limit = self.on_sample.best.log_inertia + CLOSE
+        found = [result for result in self.on_sample.finalists if result.log_inertia <= limit]
+        self.seeds = [(result.centers, result.weights) for result in found]
+        self.start = _as_it_is
+
     def run(self, seed, n_threads):
+        """Descend from the start that this seed gives."""
+        centers, weights = self.start(seed)
         return descend(
             self.X,
             self.sample_weight,
-            self.start(seed),
+            centers,
             self.feature_scale,
             self.problem,
             n_threads,
             self.interrupts,
+            weights,
         )
 
     def end_pilots(self):
@@ -92,10 +108,43 @@ class Job:
         self.to_beat = min(self.to_beat, result.log_path[-1])
         if self.best is None or result.log_inertia < self.best.log_inertia - TIE:
             self.best = result
+        values = [other.log_inertia for other in self.finalists]
+        if all(abs(result.log_inertia - value) > TIE for value in values):
+            self.finalists.append(result)
+            self.finalists.sort(key=lambda result: result.log_inertia)
+            del self.finalists[REFINED:]
 
 
-def prepare(estimator, X, sample_weight=None):
-    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts."""
+def _as_it_is(start):
+    return start
+
+
+def is_sampled(estimator, n_rows):
+    """Whether the starts of an estimator run on a sample of so many rows."""
+    size = estimator.subsample
+    return size is not None and isinstance(estimator.init, str) and n_rows > 2 * size
+
+
+def sample_job(job, rows, mass, low, high, offset):
+    """The Job of the same starts on a sample of the rows, with weights that stand for all."""
+    estimator, scale = job.estimator, job.problem.scale
+    problem = problem_of(estimator, rows, scale, offset)
+    start = seeding.make_start(estimator, rows, mass, low, high, offset)
+    sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
+    sampled.units = job.units
+    return sampled
+
+
+def sample_seed(seeds):
+    """The seed of the sample that the starts of these seeds run on."""
+    return seeds[0].spawn(1)[0]
+
+
+def prepare(estimator, X, sample_weight=None, shared=None):
+    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
+
+    `shared` is a dictionary that holds what the jobs of the same rows have in common.
+    """
     X = check_data(estimator, X)
     sample_weight = check_weights(sample_weight, X, estimator)
     check_enough_rows(estimator, X)
@@ -116,12 +165,18 @@ def prepare(estimator, X, sample_weight=None):
         units,
     )
     problem = problem_of(estimator, X, scale, offset)
-    start = seeding.make_start(
-        estimator, X, sample_weight, low, high, offset, (shown, units.data)
-    )
-    seeds = start_seeds(estimator)
-    job = Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
+    job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
     job.units = units
+    if is_sampled(estimator, len(X)):
+        shared = {} if shared is None else shared
+        if "draw" not in shared:
+            shared["draw"] = seeding.rows_to_draw(X, sample_weight, low, high)
+        rng = np.random.default_rng(sample_seed(job.seeds))
+        rows, mass = seeding.draw_sample(X, shared["draw"], estimator.subsample, rng)
+        job.on_sample = sample_job(job, rows, mass, low, high, offset)
+    else:
+        shown = shown, units.data
+        job.start = seeding.make_start(estimator, X, sample_weight, low, high, offset, shown)
     return job
 
 
@@ -143,17 +198,29 @@ def run_starts(jobs, n_jobs, verbose=0):
 
     Starts run in parallel if they are many, else the rows of each do.
     """
+    sampled = [job for job in jobs if job.on_sample is not None]
+    first = [job.on_sample or job for job in jobs]
+    n_starts = sum(len(job.seeds) for job in first)
+    run_round(first, n_jobs, verbose, 0, n_starts + len(sampled))
+    for job in sampled:
+        job.refine()
+    n_refined = sum(len(job.seeds) for job in sampled)
+    run_round(sampled, n_jobs, verbose, n_starts, n_starts + n_refined)
+    for job in jobs:
+        set_attributes(job)
+
+
+def run_round(jobs, n_jobs, verbose, done, total):
+    """Run the starts of jobs, the first of which is number `done` of `total`."""
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
-    n_starts = len(pilots) + len(others)
-    done = 0
     try:
         # In two rounds, so that what a start has to beat does not depend on who comes first.
         for tasks in (pilots, others):
             for job, result in _run_tasks(tasks, n_jobs):
                 done += 1
                 job.take(result)
-                report_start(job, result, done, n_starts, verbose)
+                report_start(job, result, done, total, verbose)
             for job in jobs:
                 job.end_pilots()
     except BaseException:
@@ -161,8 +228,6 @@ def run_starts(jobs, n_jobs, verbose=0):
         for job in jobs:
             job.interrupts.halt()
         raise
-    for job in jobs:
-        set_attributes(job)
 
 
 def _run_tasks(tasks, n_jobs):
@@ -260,7 +325,8 @@ def set_attributes(job):
     estimator.dispersions_ = to_units(result.log_dispersions - shift)
     estimator.inertia_ = float(to_units(result.log_inertia - shift))
     estimator.objective_path_ = to_units(result.log_path - shift)
-    estimator.init_objectives_ = to_units(np.asarray(job.log_objectives) - shift)
+    objectives = (job.on_sample or job).log_objectives
+    estimator.init_objectives_ = to_units(np.asarray(objectives) - shift)
     estimator.n_iter_ = result.n_iter
     estimator.stop_reason_ = result.stop_reason
     estimator._scale = job.problem.scale * unit

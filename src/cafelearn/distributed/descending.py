@@ -299,10 +299,10 @@ def _writable(array):
 class Descent:
     """One descent, as the client sees it."""
 
-    def __init__(self, number, centers, feature_scale, problem: Problem, view):
+    def __init__(self, number, centers, feature_scale, problem: Problem, view, weights=None):
         self.number, self.problem, self.phase = number, problem, first_phase(problem)
         self.view = view
-        self.state = start(centers, feature_scale, problem)
+        self.state = start(centers, feature_scale, problem, weights)
         self.labeller, self.n_assigned, self.present = None, 0, None
         self.n_looked = 0
 

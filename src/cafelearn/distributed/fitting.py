@@ -12,15 +12,17 @@ from cafelearn.distributed.extents import combine_extents, find_extents
 from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
-from cafelearn.distributed.starts import check_init, initial_centers
+from cafelearn.distributed.starts import check_init, draw_samples, initial_centers
 from cafelearn.machine import data_scale, is_constant
 from cafelearn.starts import (
     NO_UNITS,
     Job,
     Units,
+    is_sampled,
     log_offset,
     problem_of,
     report_start,
+    run_round,
     set_attributes,
     start_seeds,
     uses_offset,
@@ -102,26 +104,53 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS):
 
 
 def _fit_models(models, blocks, seen, verbose, units):
-    jobs, started = [], []
+    jobs, started, sampled = [], [], []
     for (scaled, extents), together in groupby(
         zip(models, seen, strict=True), key=itemgetter(1)
     ):
-        these = _prepare([model for model, _ in together], scaled, extents, models, units)
+        these, offsets = _prepare(
+            [model for model, _ in together], scaled, extents, models, units
+        )
         jobs += these
+        if is_sampled(these[0].estimator, len(blocks)):
+            draw_samples(these, scaled, extents, offsets)
+            sampled += [(job, scaled.view) for job in these]
+            continue
         take_sample = partial(sample, scaled, these[0].seeds[0])
         scale = these[0].problem.scale
         starts = iter(initial_centers(these, scaled, extents, scale, take_sample))
         started += [
-            (job, i < job.n_pilots, next(starts), scaled.view)
+            (job, i < job.n_pilots, (next(starts), None), scaled.view)
             for job in these
             for i, _ in enumerate(job.seeds)
         ]
+    if sampled:
+        started += _run_on_samples(sampled, verbose)
+    _descend_all(jobs, started, blocks, verbose)
+    for job in jobs:
+        set_attributes(job)
+        job.estimator.n_features_in_ = blocks.shape[1]
+    return [job.best.n_found for job in jobs]
+
+
+def _run_on_samples(sampled, verbose):
+    """Run the starts of jobs on their samples, here; returns the starts that are refined."""
+    first = [job.on_sample for job, _ in sampled]
+    n_starts = sum(len(job.seeds) for job in first)
+    run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
+    for job, _ in sampled:
+        job.refine()
+    return [(job, True, start, view) for job, view in sampled for start in job.seeds]
+
+
+def _descend_all(jobs, started, blocks, verbose):
+    """Descend from all starts; those that are no pilots have to beat those that are."""
     done = 0
     for pilot in (True, False):
-        chosen = [(job, center, view) for job, first, center, view in started if first is pilot]
+        chosen = [(job, start, view) for job, first, start, view in started if first is pilot]
         descents = [
-            Descent(done + number, center, job.feature_scale, job.problem, view)
-            for number, (job, center, view) in enumerate(chosen)
+            Descent(done + number, centers, job.feature_scale, job.problem, view, weights)
+            for number, (job, (centers, weights), view) in enumerate(chosen)
         ]
         results = [None] * len(chosen)
         before = done
@@ -134,14 +163,10 @@ def _fit_models(models, blocks, seen, verbose, units):
             job.take(result)
         for job in jobs:
             job.end_pilots()
-    for job in jobs:
-        set_attributes(job)
-        job.estimator.n_features_in_ = blocks.shape[1]
-    return [job.best.n_found for job in jobs]
 
 
 def _prepare(models, blocks, extents, all_models, units):
-    """The Jobs of models of one scaling."""
+    """The Jobs of models of one scaling, and their offsets."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
         warn_of_constant_features(model, is_constant(extents.low, extents.high))
@@ -153,7 +178,7 @@ def _prepare(models, blocks, extents, all_models, units):
             problem = problem._replace(anchored=False)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
         jobs[-1].units = units
-    return jobs
+    return jobs, offsets
 
 
 def _can_remember_lists(models, blocks):

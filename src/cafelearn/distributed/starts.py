@@ -15,7 +15,7 @@ import numpy as np
 
 from cafelearn import seeding
 from cafelearn.distributed.cache import CACHE
-from cafelearn.machine import half_span
+from cafelearn.starts import sample_job, sample_seed
 
 # What workers remember during the draws, see the cache.
 STARTS = "starts"
@@ -114,25 +114,26 @@ def add_up(parts):
 
 
 def fetch_rows(rows, frame):
-    """For each query the rows of its codes, NaN where this block has none."""
+    """For each query the rows of its codes that are in this block, with their places."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         places = _positions(draw.codes, query.codes)
-        here = places < len(draw.codes)
-        fetched = np.full((len(places), rows.X.shape[1]), np.nan, dtype=rows.X.dtype)
-        fetched[here] = rows.X[draw.first[places[here]]]
-        found.append(fetched)
+        here = np.flatnonzero(places < len(draw.codes))
+        found.append((here, rows.X[draw.first[places[here]]]))
     return found
 
 
 def combine_rows(parts):
     """Of rows with equal codes the one that comes first in the dictionary."""
-    best = [array.copy() for array in parts[0]]
-    for part in parts[1:]:
-        for into, array in zip(best, part, strict=True):
-            for row, other in zip(into, array, strict=True):
-                if np.isnan(row[0]) or (not np.isnan(other[0]) and tuple(other) < tuple(row)):
-                    row[:] = other
+    best = []
+    for found in zip(*parts, strict=True):
+        places = np.concatenate([places for places, _ in found])
+        rows = np.concatenate([rows for _, rows in found])
+        # The last key of a lexical sort is the first one to count.
+        order = np.lexsort((*rows.T[::-1], places))
+        places, rows = places[order], rows[order]
+        first = np.flatnonzero(np.diff(places, prepend=-1))
+        best.append((places[first], rows[first]))
     return best
 
 
@@ -163,18 +164,20 @@ class Drawing:
 
     def __init__(self, blocks, extents, scale):
         self.blocks, self.mass, self.scale = blocks, extents.mass, scale
-        spans = half_span(extents.low, extents.high)
-        self.spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
+        self.spans = seeding.positive_spans(extents.low, extents.high)
         self.low = extents.low.astype(np.float64)
 
     def _frame(self, queries):
         return Frame(self.low, self.spans, self.scale, queries)
 
     def draw(self, queries, pulls, count):
-        """The `count` first rows of each query; `pulls` are the sums of all rows' pulls."""
+        """The `count` first rows of each query, their times and their pulls.
+
+        `pulls` are the sums of all rows' pulls.
+        """
         drawn, open_ = [None] * len(queries), list(range(len(queries)))
-        # Twice as many are expected below the bound, and some more: it seldom rises.
-        bounds = [(2 * count + 20) / pull for pull in pulls]
+        # Some more are expected below the bound, so it seldom rises.
+        bounds = [(count + 8 * np.sqrt(count) + 20) / pull for pull in pulls]
         while open_:
             asked = [queries[i]._replace(bound=bounds[i] * self.blocks.n_blocks) for i in open_]
             named = self.blocks.reduce(name_candidates, combine_candidates, self._frame(asked))
@@ -188,25 +191,38 @@ class Drawing:
                 times = seeding.coded_times(query.codes, query.salt, pull)
                 chosen = seeding.first_to_come(times, count)
                 if complete or (times <= bounds[i]).sum() >= count:
-                    drawn[i] = query.codes[chosen]
+                    drawn[i] = query.codes[chosen], times[chosen], pull[chosen]
                 else:
                     bounds[i] *= 16
                     again.append(i)
             open_ = again
         asked = [
-            query._replace(codes=codes) for query, codes in zip(queries, drawn, strict=True)
+            query._replace(codes=codes)
+            for query, (codes, _, _) in zip(queries, drawn, strict=True)
         ]
-        return self.blocks.reduce(fetch_rows, combine_rows, self._frame(asked))
+        fetched = self.blocks.reduce(fetch_rows, combine_rows, self._frame(asked))
+        return [(rows, *found[1:]) for (_, rows), found in zip(fetched, drawn, strict=True)]
+
+    def samples(self, size, rngs):
+        """The rows and weights of `seeding.draw_sample` for each generator."""
+        found = []
+        for rows, times, mass in self._by_mass(rngs, size + 1):
+            kept, mass = seeding.sample_weights(times, mass, size)
+            found.append((np.ascontiguousarray(rows[:kept]), mass))
+        return found
+
+    def _by_mass(self, rngs, count):
+        nothing = np.empty((0, self.blocks.shape[1]), dtype=self.blocks.dtype)
+        queries = [
+            Query(start, seeding.new_salt(rng), np.inf, nothing, True, 2.0)
+            for start, rng in enumerate(rngs)
+        ]
+        return self.draw(queries, [self.mass] * len(queries), count)
 
     def random(self, exponents, n_clusters, rngs):
         """The centres of `seeding.random_rows` for each generator."""
-        nothing = np.empty((0, self.blocks.shape[1]), dtype=self.blocks.dtype)
-        queries = [
-            Query(start, seeding.new_salt(rng), np.inf, nothing, True, p)
-            for start, (p, rng) in enumerate(zip(exponents, rngs, strict=True))
-        ]
-        found = self.draw(queries, [self.mass] * len(queries), n_clusters)
-        return [rows[np.resize(np.arange(len(rows)), n_clusters)] for rows in found]
+        found = self._by_mass(rngs, n_clusters)
+        return [rows[np.resize(np.arange(len(rows)), n_clusters)] for rows, _, _ in found]
 
     def kmeans_plusplus(self, exponents, n_clusters, rngs):
         """The centres of `seeding.kmeans_plusplus` for each generator."""
@@ -222,7 +238,7 @@ class Drawing:
             ]
             pulls = [pull or self.mass for pull in left]
             count = seeding.n_trials(n_clusters) if l else 1
-            candidates = self.draw(queries, pulls, count)
+            candidates = [rows for rows, _, _ in self.draw(queries, pulls, count)]
             request = self._frame(list(zip(queries, candidates, strict=True)))
             sums = self.blocks.reduce(sum_distances, add_up, request)
             for start, distances in enumerate(sums):
@@ -242,6 +258,16 @@ def check_init(estimator):
         )
 
 
+def draw_samples(jobs, blocks, extents, offsets):
+    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`."""
+    drawing = Drawing(blocks, extents, jobs[0].problem.scale)
+    rngs = [np.random.default_rng(sample_seed(job.seeds)) for job in jobs]
+    samples = drawing.samples(jobs[0].estimator.subsample, rngs)
+    blocks.forget(STARTS)
+    for job, (rows, mass), offset in zip(jobs, samples, offsets, strict=True):
+        job.on_sample = sample_job(job, rows, mass, extents.low, extents.high, offset)
+
+
 def initial_centers(jobs, blocks, extents, scale, take_sample):
     """The centres of every start of every job, in their order."""
     starts = [(job, seed) for job in jobs for seed in job.seeds]
@@ -251,13 +277,14 @@ def initial_centers(jobs, blocks, extents, scale, take_sample):
         return [
             seeding.given_centers(init, shown, blocks, n_clusters, seed) for _, seed in starts
         ]
-    if len(blocks) <= seeding.RANKED_ROWS:
+    few = max(seeding.RANKED_ROWS, 2 * (jobs[0].estimator.subsample or 0))
+    if len(blocks) <= few:
         X, weights = blocks.reduce(fetch_all, combine_all, None)
         makers = {
             job: seeding.make_start(job.estimator, X, weights, extents.low, extents.high, None)
             for job in jobs
         }
-        return [makers[job](seed) for job, seed in starts]
+        return [makers[job](seed)[0] for job, seed in starts]
     drawing = Drawing(blocks, extents, scale)
     draw = drawing.random if init == "random" else drawing.kmeans_plusplus
     found = []
