@@ -28,6 +28,7 @@ ORDER = (
     "machine",
     "shortcuts",
     "descent",
+    "_compiling_note",
     "placing",
     "seeding",
     "_validation",
@@ -96,7 +97,7 @@ def test_dependencies_point_one_way(name):
 
 
 def test_kernels_know_nothing_but_numpy_and_numba():
-    standard = ("typing", "functools", "contextlib", "warnings")
+    standard = ("typing", "functools", "contextlib", "warnings", "hashlib", "pathlib")
     allowed = ("numpy", "numba", "llvmlite", "cafelearn.kernels", *standard)
     for path in (SOURCE / "kernels").glob("*.py"):
         for module in imports(path):

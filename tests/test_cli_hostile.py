@@ -154,6 +154,32 @@ class TestCache:
         assert self.run(source, source) == ""
         assert self.run(source, source) == ""
 
+    def test_an_edit_of_another_file_is_noticed(self, source):
+        code = (
+            "import numpy as np; from cafelearn.seeding import _row_codes;"
+            "print(_row_codes(np.eye(1), np.zeros(1), np.ones(1))[0])"
+        )
+
+        def run():
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                cwd=source,
+                env=os.environ | {"PYTHONPATH": str(source)},
+            )
+            assert done.returncode == 0, done.stderr[-2000:]
+            return done.stdout
+
+        before = run()
+        assert run() == before
+        edited = source / "cafelearn" / "kernels" / "assign.py"
+        text = edited.read_text()
+        assert "np.uint64(30)" in text
+        edited.write_text(text.replace("np.uint64(30)", "np.uint64(31)"))
+        assert run() != before
+
 
 def reproduce(directory, *options):
     words = "--quick --jobs 2 --datasets iris --methods mwk-means,cafe+pca --levels 0.2,0.4"

@@ -95,7 +95,8 @@ def same_bits(one, other):
 
 
 def both(model, X, chunks, sample_weight=None):
-    """The model fitted in memory and to blocks."""
+    """The model fitted in memory and to blocks, its starts on all rows."""
+    model = clone(model).set_params(subsample=None)
     lazy = da.from_array(X, chunks=(chunks, -1))
     weights = None if sample_weight is None else da.from_array(sample_weight, chunks=chunks)
     return (
@@ -353,7 +354,10 @@ class TestCluster:
             same_bits(clone(model).fit(tall), survived)
         assert len(passes) > 9
 
-    def test_what_reaches_the_client_does_not_grow_with_the_rows(self, client, monkeypatch):
+    @pytest.mark.parametrize("subsample", [None, 50])
+    def test_what_reaches_the_client_does_not_grow_with_the_rows(
+        self, client, monkeypatch, subsample
+    ):
         compute, sizes = blocks_module.Blocks._compute, []
 
         def weighing(self, graph, keys):
@@ -363,7 +367,8 @@ class TestCluster:
 
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
         # The test for structure fetches a sample of fixed size.
-        model = CAFE(3, p=(1.5, 2.0), n_init=2, max_iter=5, n_permutations=0, random_state=0)
+        settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5, "n_permutations": 0}
+        model = CAFE(3, subsample=subsample, random_state=0, **settings)
         largest = {}
         for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)

@@ -144,7 +144,7 @@ class MinkowskiWeightedKMeans(
 
     Notes
     -----
-    Centres are found to about 1e-10 of the range of their members. On more than 5,000 rows
+    Centres are found to about 1e-10 of the range of their members. On more than 20,000 rows
     work is avoided that cannot change a label: distances of rows that must have stayed in
     their cluster, and looks at members far from a centre.
 

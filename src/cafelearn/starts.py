@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from cafelearn import seeding
+from cafelearn._compiling_note import note_compiling
 from cafelearn._seeds import seed_sequence
 from cafelearn._validation import (
     check_data,
@@ -212,6 +213,8 @@ def run_starts(jobs, n_jobs, verbose=0):
 
 def run_round(jobs, n_jobs, verbose, done, total):
     """Run the starts of jobs, the first of which is number `done` of `total`."""
+    for job in jobs:
+        note_compiling(len(job.X))
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
     try:

@@ -2,27 +2,16 @@
 
 import time
 from contextlib import contextmanager
-from pathlib import Path
+
+from cafelearn._compiling_note import NOTE, kernels_are_compiled
 
 SECONDS = 10  # between two lines
-
-
-def kernels_are_compiled(n_rows=0):
-    """Whether the compiled kernels are in the cache, or about a minute away."""
-    from cafelearn.descent import _descend
-    from cafelearn.machine import MANY_ROWS
-
-    if _descend.stats.cache_path is None:  # nowhere to keep them
-        return False
-    cache = Path(_descend.stats.cache_path)
-    needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
-    return all(any(cache.glob(f"descent.{name}-*.nbi")) for name in needed)
 
 
 def note_compiling(session, n_rows=0):
     """Say why nothing happens for a while, if that is so."""
     if not kernels_are_compiled(n_rows):
-        session.note("Compiling the kernels, once; this takes about a minute.")
+        session.note(NOTE)
 
 
 @contextmanager

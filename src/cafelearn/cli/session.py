@@ -1,6 +1,7 @@
 """What every command shares: where words go, how errors end, and the exit codes."""
 
 import json
+import logging
 import math
 import os
 import sys
@@ -35,6 +36,8 @@ class Session:
         self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
         self.facts = {"command": command, "remarks": []}
         self.lost = None  # why standard output could not be written
+        # Commands have notes of their own.
+        logging.getLogger("cafelearn").setLevel(logging.ERROR)
 
     def say(self, text="", style=None):
         """A line of the result."""

@@ -1,7 +1,10 @@
 """Numba compilation options, ``@njit(**EXACT)`` and the like, and a cache of compiled code."""
 
+import hashlib
 import warnings
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -25,13 +28,30 @@ class _SturdyCache(FunctionCache):
             super().save_overload(sig, data)
 
 
+@cache
+def _source_hash():
+    """A hash of all sources that compiled functions may stand in."""
+    package, found = Path(__file__).parents[1], hashlib.sha256()
+    for directory in (package, package / "kernels", package / "distributed"):
+        for path in sorted(directory.glob("*.py")):
+            found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()
+
+
 def njit(**options):
-    """`numba.njit` with a cache that survives damage: what it cannot load is compiled again."""
+    """`numba.njit` with a cache that is never stale and survives damage.
+
+    Numba looks at the file of a function alone, but other files' functions are compiled into
+    it; so the cache is for the sources of the whole package. What it cannot load is compiled
+    again.
+    """
 
     def compile_lazily(function):
         dispatcher = numba.njit(**options)(function)
-        if type(getattr(dispatcher, "_cache", None)) is FunctionCache:
-            dispatcher._cache.__class__ = _SturdyCache
+        kept = getattr(dispatcher, "_cache", None)
+        if type(kept) is FunctionCache:
+            kept.__class__ = _SturdyCache
+            kept._cache_file._source_stamp = _source_hash()
         return dispatcher
 
     return compile_lazily

@@ -1,0 +1,27 @@
+"""One line to the log before a fit waits for the compiler."""
+
+import logging
+from pathlib import Path
+
+LOGGER = logging.getLogger("cafelearn")
+NOTE = "Compiling the kernels, once; this takes about a minute."
+_noted = set()
+
+
+def kernels_are_compiled(n_rows=0):
+    """Whether the compiled kernels are in the cache, or about a minute away."""
+    from cafelearn.descent import _descend
+    from cafelearn.machine import MANY_ROWS
+
+    if _descend.stats.cache_path is None:  # nowhere to keep them
+        return False
+    cache = Path(_descend.stats.cache_path)
+    needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
+    return all(any(cache.glob(f"descent.{name}-*.nbi")) for name in needed)
+
+
+def note_compiling(n_rows=0, tell=LOGGER.warning):
+    """Say why nothing happens for a while, if that is so, once per process."""
+    if not _noted and not kernels_are_compiled(n_rows):
+        _noted.add(NOTE)
+        tell(NOTE)
