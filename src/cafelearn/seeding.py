@@ -158,7 +158,7 @@ def waiting_times(draw, rng, pull):
     """
     if draw.codes is not None:
         return coded_times(draw.codes, new_salt(rng), pull)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return rng.exponential(size=len(pull)) / pull
 
 
