@@ -69,7 +69,7 @@ def test_ordinary_single_precision_is_kept():
 
 def test_a_cycle_with_a_constant_offset_is_one_of_equal_objectives():
     cycles = 0
-    for seed in range(60):
+    for seed in range(40):
         X = np.random.default_rng(seed).integers(-2, 3, (60, 4)).astype(float)
         model = fit(X, 3, p=1.02, dispersion_offset="fixed", random_state=seed)
         assert rise(model) < 1e-7
@@ -77,13 +77,13 @@ def test_a_cycle_with_a_constant_offset_is_one_of_equal_objectives():
             cycles += 1
             assert model.objective_path_[-2] / model.objective_path_[-1] - 1 < 1e-9
         np.testing.assert_array_equal(model.predict(X), model.labels_)
-    assert cycles < 30
+    assert cycles < 20
 
 
 @pytest.mark.parametrize(("p", "accuracy"), [(1.001, 1e-9), (3.0, 3e-8), (4.0, 3e-8)])
 def test_centres_of_heavy_tails(p, accuracy):
     """The documented accuracy where it is less than that of ordinary data."""
-    for seed in range(20):
+    for seed in range(4):
         X = np.random.default_rng(seed).standard_cauchy((40, 1))
         model = fit(X, 1, p=p, n_init=1)
         error = abs(

@@ -20,6 +20,18 @@ def _function(module, name):
 
 # What there is to attack: the function that runs a case, the one that draws a new case, and
 # the one that makes smaller cases.
-WHAT = {"fits": lambda: _function("fits", "run")}
-DRAWS = {"fits": lambda rng: _function("cases", "draw")(rng)}
-SMALLER = {"fits": lambda case: _function("cases", "smaller")(case)}
+WHAT = {
+    "fits": lambda: _function("fits", "run"),
+    "models": lambda: _function("files", "run_model"),
+    "tables": lambda: _function("files", "run_table"),
+}
+DRAWS = {
+    "fits": lambda rng: _function("cases", "draw")(rng),
+    "models": lambda rng: _function("cases", "draw_model")(rng),
+    "tables": lambda rng: _function("cases", "draw_table")(rng),
+}
+SMALLER = {
+    "fits": lambda case: _function("cases", "smaller")(case),
+    "models": lambda case: (),
+    "tables": lambda case: (),
+}

@@ -167,6 +167,21 @@ def draw(rng):
     }
 
 
+def draw_model(rng):
+    """A new damaged model file; see `files`, which knows how many there are to damage."""
+    how = str(rng.choice(["bytes", "member", "shape"]))
+    return {"what": "models", "how": how, **_file(rng)}
+
+
+def draw_table(rng):
+    """A new damaged table."""
+    return {"what": "tables", **_file(rng)}
+
+
+def _file(rng):
+    return {"seed": int(rng.integers(2**31)), "file": int(rng.integers(60))}
+
+
 def data(case):
     """Rows and sample weights of a case."""
     rng = np.random.default_rng(case["seed"])

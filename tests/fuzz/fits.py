@@ -88,8 +88,9 @@ def _sound(model, X, mass, lost):
 
 def _nearest(case, model, X):
     spans = X.max(axis=0).astype(oracle.Number) - X.min(axis=0)
-    X = np.where(spans < oracle.SMALLEST_SPAN[case["dtype"]], X[0], X)  # counts as constant
-    away = oracle.distances(X, model.cluster_centers_, model.feature_weights_, case["p"])
+    varies = spans >= oracle.SMALLEST_SPAN[case["dtype"]]  # the others count as constant
+    weights = model.feature_weights_ * varies
+    away = oracle.distances(X, model.cluster_centers_, weights, case["p"])
     chosen = np.take_along_axis(away, model.labels_[:, None].astype(int), axis=1)[:, 0]
     excess = (chosen / np.maximum(away.min(axis=1), np.finfo(oracle.Number).tiny)) - 1
     # Where only distances are left whose powers vanish, all centres are equally near.
@@ -105,7 +106,8 @@ def _nearest(case, model, X):
 def _path(case, model):
     path = model.objective_path_
     constant = case["offset"] != "mean" or case["weighting"] == "uniform"
-    if not constant or not np.isfinite(path).all() or not (path > 0).all():
+    # Objectives outside of the range of floats have no digits left to compare.
+    if not constant or not ((path > 1e-290) & (path < 1e300)).all():
         return
     rise = np.diff(path) / path[:-1]
     if len(rise) and rise.max() > RISE[case["dtype"]]:
@@ -123,8 +125,10 @@ def _dispersions(case, model, log_d):
     ordinary = (np.abs(log_d) < 600) | np.isneginf(log_d)
     error = np.abs(found - np.exp(log_d)) / np.maximum(found, np.exp(log_d))
     error = np.where((found == 0) & np.isneginf(log_d), 0, error)
-    if (error[ordinary] > 10 * ROUNDING[case["dtype"]] * max(case["p"], 1)).any():
-        l, v = np.unravel_index(np.argmax(np.where(ordinary, error, 0)), error.shape)
+    allowed = case["p"] * (10 * ROUNDING[case["dtype"]] + 10 * _rounding(case, model, log_d))
+    excess = np.where(ordinary, error / allowed, 0)
+    if (excess > 1).any():
+        l, v = np.unravel_index(np.argmax(excess), error.shape)
         yield f"dispersion [{l}, {v}] is {found[l, v]:.6g}, not {np.exp(log_d[l, v]):.6g}"
     with np.errstate(over="ignore", divide="ignore"):
         terms = case["p"] * np.log(model.feature_weights_.astype(oracle.Number)) + log_d
@@ -133,6 +137,14 @@ def _dispersions(case, model, log_d):
         error = abs(model.inertia_ / inertia - 1)
         if error > 10 * ROUNDING[case["dtype"]] * max(case["p"], 1):
             yield f"inertia_ is {model.inertia_:.6g}, not {inertia:.6g}"
+
+
+def _rounding(case, model, log_d):
+    """The rounding of each centre, a float, beside the distances of its members."""
+    members = np.maximum(np.bincount(model.labels_, minlength=len(log_d)), 1)[:, None]
+    typical = np.exp(log_d / case["p"]) / members ** (1 / oracle.Number(case["p"]))
+    smallest = np.finfo(oracle.Number).tiny
+    return np.spacing(np.abs(model.cluster_centers_)) / np.maximum(typical, smallest)
 
 
 def _centres(case, model, X, mass):
@@ -161,7 +173,10 @@ def _weights(case, model, X, mass, log_d):
     else:
         offset = oracle.log_offset(case, X, log_d, mass)
         expected = np.exp(oracle.log_weights(log_d, offset, case["p"]))
-    allowed = 10 * ROUNDING[case["dtype"]] * max(1, 1 / (case["p"] - 1))
+    rounding = np.where(np.isneginf(log_d), 0, _rounding(case, model, log_d)).max()
+    allowed = (
+        10 * (ROUNDING[case["dtype"]] + case["p"] * rounding) * max(1, 1 / (case["p"] - 1))
+    )
     error = np.abs(model.feature_weights_ - expected).max()
     if error > allowed:
         yield f"weights differ from Eq. 4 by {float(error):.2g}"
