@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint format bench docs clean
+.PHONY: run test boundscheck lint format bench docs clean
 
 run: $(READY)
 	@mkdir -p build
@@ -12,6 +12,12 @@ run: $(READY)
 
 test: $(READY) lint
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+# The kernels' tests with every index checked, and a cache of their own for what is compiled so.
+boundscheck: $(READY)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/boundscheck $(BIN)/python -m pytest \
+		tests/test_boundscheck.py tests/test_assign.py tests/test_power.py tests/test_centers.py \
+		-k "not vectorised and (boundscheck or test_assign or test_power or special_exponents or repetitions)"
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks docs examples scripts

@@ -59,13 +59,17 @@ class Finding(NamedTuple):
 
 def check_sizes(sizes):
     """Findings about the rows of each cluster."""
-    n_rows, k = int(sizes.sum()), len(sizes)
-    if k > 1 and sizes.max() >= COLLAPSED * n_rows:
+    # Relative to the largest: the sum of huge sample weights may overflow, that of tiny ones
+    # is no number of rows.
+    k, largest = len(sizes), float(sizes.max())
+    parts = float((sizes / largest).sum())
+    n_rows = largest * parts
+    if k > 1 and 1 / parts >= COLLAPSED:
+        counts = f" ({largest:,.0f} of {n_rows:,.0f})" if 1 <= n_rows < 1e15 else ""
         yield Finding(
             "collapsed",
             SEVERE,
-            f"{sizes.max() / n_rows:.0%} of the rows ({int(sizes.max()):,} of {n_rows:,}) are "
-            f"in one of {k} clusters.",
+            f"{1 / parts:.0%} of the rows{counts} are in one of {k} clusters.",
         )
     single = int((sizes == 1).sum())
     if single and n_rows > 2 * k:
@@ -96,7 +100,9 @@ def check_weights(model, names=None):
             "larger p or dispersion_offset spreads it.",
         )
     offset, D = model.dispersion_offset, model.dispersions_
-    mean = float(D[np.isfinite(D)].mean()) if np.isfinite(D).any() else 0.0
+    finite = D[np.isfinite(D)]
+    # Divided first: the sum of huge dispersions may overflow.
+    mean = float((finite / max(finite.size, 1)).sum())
     if not isinstance(offset, str) and mean > 0 and offset > DROWNED * mean:
         yield Finding(
             "offset",

@@ -147,6 +147,27 @@ def extreme_unit(scale, dtype):
     return float(scale) if scale > 1 else float(scale) * large
 
 
+# Single precision is left for data whose features are farther from 0 than so many ranges,
+FARTHEST_SINGLE = 2.0**8
+# or so different in range that the p-th power of the ratio exceeds this.
+WIDEST_SINGLE = 2.0**60
+
+
+def exceeds_single(low, high, p):
+    """Whether float32 would lose features of these extrema, so that float64 is needed.
+
+    Centres far from 0 are rounded to much of their members' range, and the distances of a
+    narrow feature vanish beside those of a wide one.
+    """
+    varies = ~is_constant(low, high)
+    if not varies.any():
+        return False
+    low, high = np.float64(low[varies]), np.float64(high[varies])
+    span = high - low
+    far = (np.maximum(np.abs(low), np.abs(high)) > FARTHEST_SINGLE * span).any()
+    return bool(far or p * np.log2(span.max() / span.min()) > np.log2(WIDEST_SINGLE))
+
+
 def n_far(problem):
     """How many sums over far members a pass of this problem takes."""
     return FAR_TERMS if problem.anchored else 0

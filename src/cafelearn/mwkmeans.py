@@ -127,8 +127,9 @@ class MinkowskiWeightedKMeans(
     n_iter_ : int
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
-        Why it stopped. A cycle, labels that come back after other labels, is possible only
-        with ``dispersion_offset="mean"``.
+        Why it stopped. A cycle, labels that come back after other labels, is possible with
+        ``dispersion_offset="mean"``; with a constant offset only among labels whose
+        objectives are equal up to rounding, as on tied data with p near 1.
     diagnosis_ : list of Finding
         What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also warnings.
@@ -144,7 +145,8 @@ class MinkowskiWeightedKMeans(
 
     Notes
     -----
-    Centres are found to about 1e-10 of the range of their members. On more than 20,000 rows
+    Centres are found to about 1e-10 of the range of their members (float64; the page "What is
+    guaranteed" has the exceptions). On more than 20,000 rows
     work is avoided that cannot change a label: distances of rows that must have stayed in
     their cluster, and looks at members far from a centre.
 
@@ -235,7 +237,9 @@ class MinkowskiWeightedKMeans(
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data: dense, numeric and without missing values. float32 stays float32.
+            The data: dense, numeric and without missing values. float32 stays float32,
+            unless it is too far from zero or its features are of too different ranges for
+            single precision; it is then fitted in float64, as the centres show.
             A Dask collection is fitted where it lies, see ``cafelearn.distributed``;
             ``labels_`` is then a lazy Dask array.
         y : None
@@ -302,7 +306,11 @@ class MinkowskiWeightedKMeans(
             Weighted Minkowski distances, the p-th roots of the sums that the objective
             adds up.
         """
-        return distances(*self._placed(X))
+        rows, model, n_threads = self._placed(X)
+        single = getattr(X, "dtype", None) == np.float32
+        return distances(rows, model, n_threads).astype(
+            np.float32 if single else rows.dtype, copy=False
+        )
 
     def score(self, X, y=None, sample_weight=None):
         """The negative objective of `X` with the fitted centres and weights.
@@ -332,6 +340,9 @@ class MinkowskiWeightedKMeans(
         """What `assign` and `distances` need: the checked rows, the model and the threads."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
+        if getattr(self.cluster_centers_, "dtype", None) == np.float64:
+            # Rounding such centres to float32 could move them past the rows of their clusters.
+            X = X.astype(np.float64, copy=False)
         model = make_model(
             self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
         )

@@ -161,7 +161,7 @@ def waiting_times(draw, rng, pull):
     """
     if draw.codes is not None:
         return coded_times(draw.codes, new_salt(rng), pull)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return rng.exponential(size=len(pull)) / pull
 
 
@@ -276,8 +276,11 @@ def pull_of(draw, strengths):
 
 def powers(X, centers, p, scale):
     """d^p of each row to each centre for uniform weights, relative to the data's scale."""
-    weights = np.ones_like(centers)
-    return (distances(X, make_model(centers, weights, p, scale, X.dtype)) * scale) ** p
+    away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
+    with np.errstate(over="ignore"):
+        out = (away * scale) ** p
+    # Rows without weight may be far away from the others, and 0 times infinity is no number.
+    return np.minimum(out, np.finfo(out.dtype).max, out=out)
 
 
 def given_centers(init, shown, X, n_clusters, seed, unit=1.0):

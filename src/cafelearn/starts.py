@@ -21,7 +21,13 @@ from cafelearn._warning import warn_caller
 from cafelearn.descent import Interrupts, descend, one_cluster
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import WEIGHTINGS, log_mean
-from cafelearn.machine import data_scale, extreme_unit, is_constant, make_problem
+from cafelearn.machine import (
+    data_scale,
+    exceeds_single,
+    extreme_unit,
+    is_constant,
+    make_problem,
+)
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
@@ -149,6 +155,8 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     X = check_data(estimator, X)
     sample_weight = check_weights(sample_weight, X, estimator)
     check_enough_rows(estimator, X)
+    if X.dtype == np.float32 and exceeds_single(X.min(axis=0), X.max(axis=0), estimator.p):
+        X = X.astype(np.float64)
     exponent = weight_exponent(sample_weight.max())
     sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
     # Rows without weight must not count, not even for the scale.

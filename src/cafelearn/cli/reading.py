@@ -310,8 +310,9 @@ def _read_arrow(path, kind, remark):
             _check_cells(path, parquet.read_metadata(path))
         read = parquet.read_table if kind == "parquet" else feather.read_table
         frame = read(path).to_pandas()
-    except (pa.ArrowException, OSError) as error:
-        words = str(error).splitlines()[0].rstrip(".")
+    # Damaged notes of pandas in the file raise errors of lookups and types.
+    except (pa.ArrowException, OSError, LookupError, TypeError, AttributeError) as error:
+        words = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()

@@ -43,6 +43,7 @@ from cafelearn.kernels.brackets import (
     VALUE_START,
 )
 from cafelearn.kernels.compiling import EXACT, njit
+from cafelearn.kernels.power import NEAREST
 from cafelearn.kernels.series import add_series
 from cafelearn.kernels.sums import (
     ABOVE,
@@ -76,6 +77,8 @@ FEW_VALUES = 256
 # Members whose range is below this count as equal: the scale that brings it near 1 would leave
 # the format.
 SMALLEST_SPAN, SMALLEST_SPAN_SINGLE = 2.0**-1020, 2.0**-124
+# Values that are nearer to a centre, in scaled units, count as equal to it (p < 2).
+EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
 # Places where the series is used are at most this part of the window away from the anchor.
 TRUSTED = 0.4
 
@@ -258,7 +261,7 @@ def refine(brackets, centers, l, v, terms, mass, p, tolerance):
     else:
         value = gradient
         target, exact, change = _between_neighbours(
-            brackets, l, v, terms, z, gradient, p - 1, reach
+            brackets, centers, l, v, terms, z, gradient, p - 1, reach
         )
     _narrow(brackets, l, v, z, value)
     if exact:
@@ -370,7 +373,14 @@ def _next_place(brackets, centers, l, v, terms, z, value, target, p):
 
 
 @njit(**EXACT)
-def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
+def _scaled_way(centers, way, scale):
+    """A distance to a neighbour as the sums see it: 0 if that counts as equal."""
+    way = np.float64(centers.dtype.type(way)) * scale
+    return way if way >= (EQUAL_SINGLE if centers.itemsize == 4 else EQUAL) else 0.0
+
+
+@njit(**EXACT)
+def _between_neighbours(brackets, centers, l, v, terms, z, gradient, q, reach):
     """Root of the model of the gradient between the data values next to z, if it lies there.
 
     Returns the root, or NaN, whether the model is exact enough to stop at it, and by how
@@ -383,11 +393,13 @@ def _between_neighbours(brackets, l, v, terms, z, gradient, q, reach):
     scale = brackets.scale[l, v]
     values[APART, l, v] = above - below
     at_below, at_above = terms[AT_BELOW, v], terms[AT_ABOVE, v]
-    left, right = (z - below) * scale, (above - z) * scale
+    left, right = _scaled_way(centers, z - below, scale), _scaled_way(centers, above - z, scale)
     width = left + right
     # The rest: constant and slope at z, once the two neighbours' own parts are taken off.
-    rest = gradient + at_above * right**q
-    slope = terms[CURVE_DOWN, v] - at_above * right ** (q - 1)
+    rest, slope = gradient, terms[CURVE_DOWN, v]
+    if right > 0:
+        rest += at_above * right**q
+        slope -= at_above * right ** (q - 1)
     if left > 0:
         rest -= at_below * left**q
         slope -= at_below * left ** (q - 1)

@@ -48,6 +48,9 @@ _N_TERMS = {
     "exponential": {"float64": 9, "float32": 6},
     "negative": {"float64": 16, "float32": 8},
 }
+# For -1 < q < 0 smaller numbers count as 0: sums of their powers, times weights of up to 2^32,
+# would overflow.
+NEAREST = {np.dtype(np.float64): 2.0**-900, np.dtype(np.float32): 2.0**-72}
 # What _split adds to the exponent.
 _BIAS = {np.dtype(np.float64): 2048 + 1023, np.dtype(np.float32): 256 + 127}
 
@@ -110,6 +113,7 @@ class NegativePlan(NamedTuple):
     """|t|^q for -1 < q < 0, by table; only for loops without stores, which may gather."""
 
     exponent: np.floating
+    nearest: np.floating  # smaller numbers count as 0
     table: np.ndarray  # 2^(e q) for every exponent e of the format; 0 for t = 0
     mantissa: np.ndarray
 
@@ -119,9 +123,12 @@ def negative_plan(exponent, dtype=np.float64):
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
     table = np.exp2((np.arange(size) - bias) * float(exponent))
-    table[0] = 0
+    nearest = NEAREST[dtype]
+    table[: bias + int(np.log2(nearest))] = 0
     mantissa = _monomials(lambda f: f**exponent, 1.0, 2.0, _N_TERMS["negative"][dtype.name])
-    return NegativePlan(dtype.type(exponent), table.astype(dtype), mantissa.astype(dtype))
+    return NegativePlan(
+        dtype.type(exponent), dtype.type(nearest), table.astype(dtype), mantissa.astype(dtype)
+    )
 
 
 def _unpack(role):
@@ -300,26 +307,26 @@ def _bits_overload(number):
 
 @njit(**VECTOR)
 def negative_power(t, table, terms, middle):
-    """|t|^q for -1 < q < 0, from the table and negative_terms of a plan; 0 for t = 0."""
+    """|t|^q for -1 < q < 0, from the table and negative_terms of a plan; 0 for almost 0."""
     field, f = _bits(t)
     return _horner(terms, f - middle) * table[field]
 
 
 @njit(**VECTOR)
 def negative_powers(out, numbers, factors, negative, plan):
-    """out = factors |numbers|^q for -1 < q < 0, and 0 for 0; `plan` is of any other power.
+    """out = factors |numbers|^q for -1 < q < 0, 0 for almost 0; `plan` is of any other power.
 
     A table cannot be used in a loop that stores: it might be what is stored to.
     """
     prefer_wide_vectors()
     zero, middle = numbers.dtype.type(0), numbers.dtype.type(1.5)
-    bias, exponent = plan.bias, negative.exponent
+    bias, exponent, nearest = plan.bias, negative.exponent, negative.nearest
     mantissa = negative_terms(negative.mantissa)
     exponential = _exponential_terms(plan.exponential)
     for i in range(len(numbers)):
         high, f = _split(numbers[i])
         power = _horner(mantissa, f - middle) * _exp2((high - bias) * exponent, exponential)
-        out[i] = factors[i] * (power if numbers[i] != zero else zero)
+        out[i] = factors[i] * (power if abs(numbers[i]) >= nearest else zero)
 
 
 @njit(**VECTOR)

@@ -1,0 +1,50 @@
+"""Cases that failed once. They are always run."""
+
+FIT = {
+    "what": "fits",
+    "seed": 225,
+    "kind": "ties",
+    "rows": 200,
+    "columns": 2,
+    "dtype": "float32",
+    "weights": "unweighted",
+    "n_clusters": 3,
+    "p": 1.01,
+    "offset": 0.0,
+    "weighting": "cluster",
+    "init": "random",
+    "n_jobs": 1,
+}
+
+CORPUS = [
+    # A dispersion of 0 in single precision.
+    FIT,
+    # A column with one subnormal cell: no end.
+    FIT | {"kind": "subnormal", "rows": 60, "dtype": "float64", "p": 2.0, "offset": "mean"},
+    # Single precision far from zero, and with columns of very different ranges.
+    FIT
+    | {"seed": 1014788488, "kind": "far_from_zero", "rows": 129, "columns": 5}
+    | {"n_clusters": 4, "p": 8.0, "init": "anomalous"},
+    FIT
+    | {"seed": 131563500, "kind": "column_scales", "rows": 60, "columns": 5}
+    | {"p": 3.9588448529380025, "init": "k-means++"},
+    # Warnings of arithmetic: sizes and dispersions of huge weights, waiting times.
+    FIT | {"seed": 1913147182, "kind": "normal", "rows": 9, "weights": "far_from_one"},
+    FIT
+    | {"seed": 1687673800, "kind": "integers", "rows": 1000, "dtype": "float64"}
+    | {"weights": "far_from_one", "n_clusters": 2, "p": 1.3},
+    FIT
+    | {"seed": 747622341, "kind": "heavy_tails", "rows": 15, "n_clusters": 2, "p": 50.0}
+    | {"weighting": "uniform", "init": "k-means++"},
+    # A row of no weight so far away that its distance overflows.
+    FIT
+    | {"seed": 1843295939, "kind": "huge", "rows": 2, "columns": 1, "weights": "some_zero"}
+    | {"n_clusters": 1, "p": 3.9376088239593874, "offset": 0.001, "init": "k-means++"},
+    # Labels that come back, of equal objectives.
+    FIT
+    | {"seed": 935058247, "kind": "almost_tied", "rows": 20, "columns": 8, "dtype": "float64"}
+    | {"p": 1.02, "offset": "fixed", "init": "k-means++"},
+    # A Parquet file with damaged notes of pandas.
+    {"what": "tables", "seed": 1155730646, "file": 53},
+    {"what": "tables", "seed": 1175949915, "file": 23},
+]

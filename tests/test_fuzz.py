@@ -1,0 +1,33 @@
+"""One minute of the fuzzer: the corpus of past failures, and new cases by turns."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*options):
+    return subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *options], capture_output=True, text=True, cwd=ROOT
+    )
+
+
+def test_a_minute_of_fuzzing_finds_nothing():
+    done = run("--minutes", "1", "--seed", "18")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.rstrip().endswith(": 0 with findings")
+
+
+def test_a_finding_is_reported_with_its_case():
+    """Fewer rows than clusters are refused, which the fuzzer counts as a finding."""
+    case = (
+        '{"what": "fits", "seed": 1, "kind": "normal", "rows": 3, "columns": 1, '
+        '"dtype": "float64", "weights": "unweighted", "n_clusters": 5, "p": 2.0, '
+        '"offset": "mean", "weighting": "cluster", "init": "random", "n_jobs": 1}'
+    )
+    done = run("--case", case)
+    assert done.returncode == 1
+    assert "FOUND raises ValueError" in done.stdout
+    assert "n_samples=3 should be >= n_clusters=5" in done.stdout
+    assert "python -m tests.fuzz --case" in done.stdout

@@ -1,0 +1,105 @@
+"""Fits that need more digits than their numbers have: ties near p = 1, data far from zero."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import reference
+from cafelearn import MinkowskiWeightedKMeans
+
+
+def fit(X, k, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MinkowskiWeightedKMeans(k, **{"n_init": 2, "random_state": 225, **options}).fit(
+            X
+        )
+
+
+def rise(model):
+    """The largest rise of the objective in one iteration, as a part of it."""
+    path = model.objective_path_
+    return (np.diff(path) / path[:-1]).max(initial=0)
+
+
+@pytest.mark.parametrize("p", [1.001, 1.01, 1.02])
+@pytest.mark.parametrize("k", [2, 3])
+def test_dispersions_of_tied_values_in_single_precision(p, k):
+    """Centres come so near to 0 that negative powers of the distance overflowed."""
+    X = np.random.default_rng(225).integers(-2, 3, (200, 2)).astype(np.float32)
+    model = fit(X, k, p=p, dispersion_offset=0.0)
+    centers = model.cluster_centers_.astype(np.float64)
+    expected = reference.dispersions(X.astype(np.float64), model.labels_, centers, p)
+    np.testing.assert_allclose(model.dispersions_, expected, rtol=1e-5)
+    assert rise(model) < 1e-6
+
+
+@pytest.mark.parametrize("init", ["random", "k-means++", "anomalous"])
+@pytest.mark.parametrize("p", [1.3, 2.0, 3.0, 8.0])
+def test_single_precision_far_from_zero(p, init):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(129, 4)) * [0.2, 1, 10, 90] + 4 * rng.integers(0, 3, (129, 1)) + 1e6
+    X = X.astype(np.float32)
+    for offset in (0.0, "fixed"):
+        model = fit(X, 4, p=p, init=init, dispersion_offset=offset)
+        double = fit(X.astype(np.float64), 4, p=p, init=init, dispersion_offset=offset)
+        np.testing.assert_array_equal(model.labels_, double.labels_)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        assert rise(model) < 1e-7
+        assert model.transform(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("p", [1.3, 2.0, 3.0, 3.9])
+def test_single_precision_with_columns_of_very_different_ranges(p):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 5)) * 10.0 ** np.array([-6, -3, 0, 3, 6])
+    X = (X + rng.integers(0, 3, (90, 1)) * 4e-6).astype(np.float32)
+    for seed in range(5):
+        model = fit(X, 3, p=p, dispersion_offset=0.0, random_state=seed)
+        assert rise(model) < 1e-5
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_ordinary_single_precision_is_kept():
+    X = np.random.default_rng(3).normal(size=(60, 3)).astype(np.float32) * [1, 1000, 1]
+    model = fit(X.astype(np.float32) + np.float32(20), 3, p=3.0)
+    assert model.cluster_centers_.dtype == np.float32
+
+
+def test_a_cycle_with_a_constant_offset_is_one_of_equal_objectives():
+    cycles = 0
+    for seed in range(40):
+        X = np.random.default_rng(seed).integers(-2, 3, (60, 4)).astype(float)
+        model = fit(X, 3, p=1.02, dispersion_offset="fixed", random_state=seed)
+        assert rise(model) < 1e-7
+        if model.stop_reason_ == "cycle":
+            cycles += 1
+            assert model.objective_path_[-2] / model.objective_path_[-1] - 1 < 1e-9
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert cycles < 20
+
+
+@pytest.mark.parametrize(("p", "accuracy"), [(1.001, 1e-9), (3.0, 3e-8), (4.0, 3e-8)])
+def test_centres_of_heavy_tails(p, accuracy):
+    """The documented accuracy where it is less than that of ordinary data."""
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_cauchy((40, 1))
+        model = fit(X, 1, p=p, n_init=1)
+        error = abs(
+            float(reference.precise_center(X[:, 0], p, 40) - model.cluster_centers_[0, 0])
+        )
+        assert error <= accuracy * np.ptp(X)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_findings_about_clusters_of_extreme_weight(factor):
+    X = np.r_[np.zeros((1, 2)), np.random.default_rng(4).normal(size=(60, 2)) + 50]
+    weights = np.full(61, factor)
+    weights[0] /= 1e3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
+        model = MinkowskiWeightedKMeans(2, init=X[:2]).fit(X, sample_weight=weights)
+    (finding,) = (f for f in model.diagnosis_ if f.code == "collapsed")
+    assert finding.message == "100% of the rows are in one of 2 clusters."
