@@ -296,7 +296,7 @@ def _fit(run, estimator, frame, label):
     _remark_columns(run, estimator, frame)
     labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
     names = None if estimator.id_column is None else encoded.index
-    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters)
+    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
     run.facts |= facts_of(estimator, counts, *doubtful_rows(labels, margin, names))
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
