@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.cluster import kmeans_plusplus
 
 from cafelearn._candidates import fit_models, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
@@ -33,7 +34,14 @@ STARTS, ITERATIONS = 4, 50
 # Standard deviations above the permuted copies from which on there is structure.
 THRESHOLD = 3.0
 # Columns of the table of numbers.
-MEASURED = ("stability", "spread", "permuted_stability", "score", "permuted_score")
+MEASURED = (
+    "stability",
+    "spread",
+    "permuted_stability",
+    "score",
+    "permuted_score",
+    "criterion",
+)
 # Children of the seed of a fit are for its starts; this one is far from all of them.
 CHILD = 2**31
 
@@ -210,10 +218,26 @@ def _fit_trials(trials, numbers, model, seed, n_jobs):
     ]
 
 
+class SharedStarts:
+    """Centres by k-means++, drawn once for all candidates of the same rows and p = 2."""
+
+    def __init__(self):
+        self.drawn = {}
+
+    def __call__(self, X, n_clusters, random_state):
+        """Centres for one start; models with the same seed ask for the same ones."""
+        seed = random_state.randint(2**31 - 1)
+        if seed not in self.drawn:
+            self.drawn[seed] = kmeans_plusplus(X, n_clusters, random_state=seed)[0]
+        return self.drawn[seed]
+
+
 def _make_models(model, k, seed):
+    """The models of one half: one for each quick candidate, or one of the settings given."""
     if model is None:
-        options = {"init": "k-means++", "n_init": STARTS, "max_iter": ITERATIONS}
-        return make_models(QUICK, seed, n_clusters=k, **options)
+        options = {"n_clusters": k, "n_init": STARTS, "max_iter": ITERATIONS}
+        models = make_models(QUICK, seed, init=SharedStarts(), **options)
+        return [one.set_params(random_state=models[0].random_state) for one in models]
     return [
         clone(model).set_params(
             n_clusters=k,
@@ -254,7 +278,8 @@ def _decide(numbers, several, measured, is_permuted):
     stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
     permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)
     mean_score = score.mean(axis=0)
-    best = int(np.argmax(stability.mean(axis=0) * np.sqrt(np.maximum(mean_score, 0.0))))
+    criterion = stability.mean(axis=0) * np.sqrt(np.maximum(mean_score, 0.0))
+    best = int(np.argmax(criterion))
     # Few splits tell little of the spread of a score, but all numbers tell it together.
     spread = np.sqrt(
         sum(scores.var(axis=0, ddof=1).mean() for scores in (score, permuted_score))
@@ -267,6 +292,7 @@ def _decide(numbers, several, measured, is_permuted):
         permuted.mean(axis=0),
         mean_score,
         permuted_score.mean(axis=0),
+        criterion,
     )
     columns = {
         name: dict(zip(several, of_name, strict=True))

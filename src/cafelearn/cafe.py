@@ -160,8 +160,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         The number of clusters, given or chosen. `n_clusters` stays as it was given.
     n_clusters_table_ : pandas.DataFrame or None
         One row for each number that was tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, that of permuted rows, and whether the number
-        was chosen. None where one number was given.
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`.
     diagnosis_ : list of Finding

@@ -112,8 +112,8 @@ class MinkowskiWeightedKMeans(
         The number of clusters, given or chosen. `n_clusters` stays as it was given.
     n_clusters_table_ : pandas.DataFrame or None
         One row for each number that was tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, that of permuted rows, and whether the number
-        was chosen. None where one number was given.
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
