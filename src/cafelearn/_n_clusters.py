@@ -165,7 +165,7 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
     varies = (X[:1] != X).any(axis=0)
     several = [k for k in numbers if k > 1]
     if not several or not varies.any():
-        return _records(numbers, {}, numbers[0], found=numbers[0] > 1 and varies.any())
+        return _records(numbers, {}, numbers[0], found=not several)
     if model is None:
         X = np.ascontiguousarray(X[:, varies])
     frame = frame_of(X, sample_weight)
