@@ -10,7 +10,13 @@ from sklearn.datasets import load_wine, make_blobs
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
 from cafelearn import _n_clusters as numbers_module
 from cafelearn._candidates import fit_models
-from cafelearn._n_clusters import MEASURED, choose_number, chosen_number, number_frame
+from cafelearn._n_clusters import (
+    MEASURED,
+    _smallest_as_good,
+    choose_number,
+    chosen_number,
+    number_frame,
+)
 from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.persistence import ModelFileError, load_model, save_model
 from cafelearn.tabular import TabularCAFE
@@ -74,10 +80,20 @@ class TestChoice:
         assert table.columns.tolist() == [*MEASURED, "chosen"]
         assert table.loc[1, list(MEASURED)].isna().all()
         others = table.loc[2:]
-        expected = others["stability"] * np.sqrt(others["score"].clip(lower=0))
-        np.testing.assert_allclose(others["criterion"], expected)
+        # All splits agree here, so the means tell the mean of the products.
+        expected = table.loc[3, "stability"] * np.sqrt(table.loc[3, "score"])
+        assert table.loc[3, "criterion"] == pytest.approx(expected, rel=1e-3)
         assert others["criterion"].idxmax() == 3
         assert table["chosen"].tolist() == [k == 3 for k in table.index]
+
+    def test_of_numbers_that_are_as_good_the_smallest(self):
+        rng = np.random.default_rng(0)
+        criterion = np.array([5.0, 9.9, 10.0, 8.0]) + rng.normal(scale=0.3, size=(5, 4))
+        assert _smallest_as_good(criterion) == 1
+        assert _smallest_as_good(criterion - [0, 2, 0, 0]) == 2
+        # What all splits say alike is no matter of chance.
+        assert _smallest_as_good(np.tile([5.0, 9.9, 10.0, 8.0], (5, 1))) == 2
+        assert _smallest_as_good(np.zeros((5, 3))) == 0
 
     def test_units_do_not_matter(self):
         X = blobs(3)
@@ -271,3 +287,33 @@ def test_dask():
     # Up to as many rows as are used, the sample is all of them, in their order.
     in_memory = CAFE("auto", random_state=0, **QUICK).fit(X)
     pd.testing.assert_frame_equal(cafe.n_clusters_table_, in_memory.n_clusters_table_)
+
+
+@pytest.mark.usefixtures("few_splits")
+class TestDisplay:
+    def test_what_is_drawn(self):
+        pytest.importorskip("matplotlib")
+        from matplotlib import pyplot as plt
+
+        from cafelearn.plotting import NumberOfClustersDisplay
+
+        model = MinkowskiWeightedKMeans(range(1, 5), random_state=0).fit(blobs(3))
+        display = NumberOfClustersDisplay.from_estimator(model)
+        table = model.n_clusters_table_
+        columns = ("stability", "permuted_stability", "score", "permuted_score")
+        for line, column in zip(display.lines_, columns, strict=True):
+            assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
+            assert_array_equal(line.get_ydata(), table[column])
+        assert [set(mark.get_xdata()) for mark in display.marks_] == [{3}, {3}]
+        display.figure_.canvas.draw()
+        plt.close(display.figure_)
+
+    def test_refusals(self):
+        pytest.importorskip("matplotlib")
+        from cafelearn.plotting import NumberOfClustersDisplay
+
+        model = MinkowskiWeightedKMeans(2, random_state=0).fit(blobs(2))
+        with pytest.raises(ValueError, match="this one was given n_clusters=2"):
+            NumberOfClustersDisplay.from_estimator(model)
+        with pytest.raises(ValueError, match=r"permuted_stability, .* not found"):
+            NumberOfClustersDisplay(pd.DataFrame({"stability": [1.0], "spread": [0.0]}))

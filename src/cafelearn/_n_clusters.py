@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.cluster import kmeans_plusplus
 
 from cafelearn._candidates import fit_models, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
@@ -30,6 +29,7 @@ MOST, ROWS_PER_CLUSTER = 10, 5
 ROWS = 4_000
 # The rows are halved so often; the halves of the first of them are permuted, too.
 SPLITS, PERMUTED = 5, 2
+# At least so many starts, and as many as clusters: many clusters are harder to find.
 STARTS, ITERATIONS = 4, 50
 # Standard deviations above the permuted copies from which on there is structure.
 THRESHOLD = 3.0
@@ -77,8 +77,8 @@ def fit_chosen(estimator, X, sample_weight=None):
     quick = estimator if isinstance(estimator, MinkowskiWeightedKMeans) else None
     model._numbers = choose_number(rows, numbers, quick, seed, estimator.n_jobs, weight)
     model.n_clusters = chosen_number(model._numbers)
-    # The models of CAFE draw their starts from children of the same seed.
-    model._fit(X) if sample_weight is None else model._fit(X, sample_weight)
+    # CAFE takes no weights.
+    model._fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     vars(estimator).update(vars(model) | {"n_clusters": given})
     return estimator
 
@@ -156,8 +156,9 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
     - the score, the likelihood score of the rows of each half labelled by the model of the
       other one, minus that of a single cluster.
 
-    The number with the largest stability times the square root of the score is chosen; 1 is,
-    if it is among the numbers, where that score is not well above that of permuted rows.
+    The criterion is the stability times the square root of the score, mean over the splits.
+    Of the numbers that are within a standard error of the largest the smallest is chosen; 1
+    is, if it is among the numbers, where its score is not well above that of permuted rows.
 
     `model` is the MinkowskiWeightedKMeans whose settings the models have; None stands for
     the quick candidates of CAFE, of which the one that describes its own halves best counts.
@@ -218,30 +219,15 @@ def _fit_trials(trials, numbers, model, seed, n_jobs):
     ]
 
 
-class SharedStarts:
-    """Centres by k-means++, drawn once for all candidates of the same rows and p = 2."""
-
-    def __init__(self):
-        self.drawn = {}
-
-    def __call__(self, X, n_clusters, random_state):
-        """Centres for one start; models with the same seed ask for the same ones."""
-        seed = random_state.randint(2**31 - 1)
-        if seed not in self.drawn:
-            self.drawn[seed] = kmeans_plusplus(X, n_clusters, random_state=seed)[0]
-        return self.drawn[seed]
-
-
 def _make_models(model, k, seed):
     """The models of one half: one for each quick candidate, or one of the settings given."""
     if model is None:
-        options = {"n_clusters": k, "n_init": STARTS, "max_iter": ITERATIONS}
-        models = make_models(QUICK, seed, init=SharedStarts(), **options)
-        return [one.set_params(random_state=models[0].random_state) for one in models]
+        options = {"init": "k-means++", "n_init": max(STARTS, k), "max_iter": ITERATIONS}
+        return make_models(QUICK, seed, n_clusters=k, **options)
     return [
         clone(model).set_params(
             n_clusters=k,
-            n_init=min(STARTS, model.n_init),
+            n_init=min(max(STARTS, k), model.n_init),
             max_iter=min(ITERATIONS, model.max_iter),
             random_state=seed_integer(seed),
         )
@@ -277,9 +263,9 @@ def _decide(numbers, several, measured, is_permuted):
     is_permuted = np.array(is_permuted)
     stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
     permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)
+    criterion = stability * np.sqrt(np.maximum(score, 0.0))
+    best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    criterion = stability.mean(axis=0) * np.sqrt(np.maximum(mean_score, 0.0))
-    best = int(np.argmax(criterion))
     # Few splits tell little of the spread of a score, but all numbers tell it together.
     spread = np.sqrt(
         sum(scores.var(axis=0, ddof=1).mean() for scores in (score, permuted_score))
@@ -292,7 +278,7 @@ def _decide(numbers, several, measured, is_permuted):
         permuted.mean(axis=0),
         mean_score,
         permuted_score.mean(axis=0),
-        criterion,
+        criterion.mean(axis=0),
     )
     columns = {
         name: dict(zip(several, of_name, strict=True))
@@ -300,6 +286,17 @@ def _decide(numbers, several, measured, is_permuted):
     }
     chosen = several[best] if found or 1 not in numbers else 1
     return _records(numbers, columns, chosen, found)
+
+
+def _smallest_as_good(criterion):
+    """The first number whose criterion is within a standard error of the largest.
+
+    The error is that of the mean difference between the two over the splits.
+    """
+    mean = criterion.mean(axis=0)
+    behind = criterion[:, [np.argmax(mean)]] - criterion
+    error = behind.std(axis=0, ddof=1) / np.sqrt(len(criterion))
+    return int(np.argmax(behind.mean(axis=0) <= error))
 
 
 def _records(numbers, columns, chosen, found):
