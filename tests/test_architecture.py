@@ -40,6 +40,7 @@ ORDER = (
     "selection",
     "_candidates",
     "_structure",
+    "_n_clusters",
     "_labels",
     "rescaling",
     "extraction",

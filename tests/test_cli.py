@@ -78,6 +78,34 @@ class TestFit:
         assert set(facts["label"]) == {"column", "rows", "ari", "nmi"}
         assert "do not vary" in facts["remarks"][0]
 
+    def test_the_number_of_clusters_is_chosen(self, iris, cafe, tmp_path):
+        path = tmp_path / "m.skops"
+        fit = ("fit", iris, "--drop", "name", "--drop", "kind", "--label", "species", *QUICK)
+        code, out, _ = cafe(*fit, "-k", "2-4", "--model", path)
+        model = load_model(path)
+        k = model.n_clusters_
+        assert code == 0
+        assert f"Chose k = {k} of 2 to 4 by stability and score" in out
+        assert [line.split()[0] for line in out.splitlines() if " chosen" in line] == [str(k)]
+        facts = json.loads(cafe(*fit, "-k", "2,3,4", "--json")[1])
+        assert facts["n_clusters"] == k == len(facts["clusters"])
+        assert [row["n_clusters"] for row in facts["n_clusters_table"]] == [2, 3, 4]
+        assert [row["n_clusters"] for row in facts["n_clusters_table"] if row["chosen"]] == [k]
+        stability = model.n_clusters_table_["stability"].tolist()
+        assert [row["stability"] for row in facts["n_clusters_table"]] == stability
+
+    def test_no_structure_is_one_cluster(self, cafe, tmp_path):
+        path = tmp_path / "noise.csv"
+        noise = np.random.default_rng(0).uniform(size=(60, 3))
+        pd.DataFrame(noise, columns=list("abc")).to_csv(path, index=False)
+        code, out, _ = cafe("fit", path, "-k", "auto", *QUICK)
+        assert code == 0
+        assert out.startswith("Warning: No cluster structure was found")
+        assert "Chose k = 1 of 1 to 6 by stability and score" in out
+        facts = json.loads(cafe("fit", path, "-k", "auto", *QUICK, "--json")[1])
+        assert facts["n_clusters"] == 1
+        assert facts["n_clusters_table"][0]["stability"] is None
+
     def test_options_reach_the_model(self, iris, cafe, tmp_path):
         path = tmp_path / "m.skops"
         code, out, err = cafe(
@@ -261,7 +289,11 @@ class TestErrors:
             (("fit", tmp_path / "no.csv", "-k", 2), "there is no file"),
             (("fit", tmp_path, "-k", 2), "is a directory"),
             (("fit", iris), "Missing option '-k'"),
-            (("fit", iris, "-k", "two"), "-k"),
+            (("fit", iris, "-k", "two"), "-k needs a number of clusters (3), 'auto', a range"),
+            (("fit", iris, "-k", 0), "got '0'"),
+            (("fit", iris, "-k", "8-2"), "got '8-2'"),
+            (("fit", iris, "-k", "2,"), "got '2,'"),
+            (("fit", iris, "-k", "2-4,3"), "distinct numbers of clusters, got '2-4,3'"),
             (("fit", iris, "-k", 3), "'name' (150 in 150 rows)"),
             (("fit", iris, "-k", 3, "--drop", "nam"), "did you mean 'name'?"),
             (("fit", iris, "-k", 3, "--label", "specie"), "did you mean 'species'?"),

@@ -276,6 +276,21 @@ class TestFitReport:
         assert "no row is doubtful" in page.text
         assert "1 cluster in 40 rows" in page.text
 
+    def test_the_number_of_clusters(self, report, tmp_path):
+        X = np.r_[
+            np.random.default_rng(0).normal(size=(60, 3)),
+            np.random.default_rng(1).normal(size=(60, 3)) + 9.0,
+        ]
+        cafe = CAFE([1, 2, 3], p=2, n_init=2, n_permutations=0, random_state=0).fit(X)
+        page = read(write_fit_report(cafe, X, tmp_path / "chosen.html"))
+        assert "Of 1 to 3 clusters, 2 were chosen" in page.text
+        table = page.frame("numbers-table")
+        assert table["clusters"].tolist() == ["1", "2", "3"]
+        found = cafe.n_clusters_table_
+        assert float(table["stability"].iloc[1]) == pytest.approx(found.loc[2, "stability"])
+        assert table["stability"].iloc[0] == ""
+        assert "numbers-table" not in report.tables
+
     def test_row_ids_and_missing_classes(self, fitted, tmp_path):
         cafe, X, y = fitted
         classes = [None if i == 0 else label for i, label in enumerate(y)]

@@ -111,14 +111,17 @@ def _offset(candidate):
     return {"dispersion_offset": candidate.dispersion_offset}
 
 
-def fit_models(models, rows, n_jobs=None, verbose=0):
+def fit_models(models, rows, n_jobs=None, verbose=0, weights=None):
     """Fit each model to its rows, all starts of all of them in one pool of workers.
 
-    Returns the number of clusters that each has found.
+    `weights` are the sample weights of the rows of each. Returns the number of clusters that
+    each has found.
     """
-    shared = {id(X): {} for X in rows}
+    weights = [None] * len(models) if weights is None else weights
+    shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
     jobs = [
-        prepare(model, X, None, shared[id(X)]) for model, X in zip(models, rows, strict=True)
+        prepare(model, X, mass, shared[id(X), id(mass)])
+        for model, X, mass in zip(models, rows, weights, strict=True)
     ]
     run_starts(jobs, n_jobs, verbose)
     return [job.best.n_found for job in jobs]

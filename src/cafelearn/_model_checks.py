@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from cafelearn._n_clusters import MEASURED
 from cafelearn.cafe import CAFE
 from cafelearn.encoding import TableEncoder
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
@@ -171,8 +172,7 @@ def _check_names(owner, names, width):
 
 def _check_clusters(model, sizes):
     owner = type(model).__name__
-    if sizes["k"] != model.n_clusters:
-        raise UnsoundModel(f"{owner} has {sizes['k']} of n_clusters={model.n_clusters} centres")
+    _check_number(owner, model, sizes["k"])
     _check_labels(owner, model, sizes["k"])
     for attribute in ("_scale", "inertia_"):
         value = getattr(model, attribute, None)
@@ -180,6 +180,30 @@ def _check_clusters(model, sizes):
             raise UnsoundModel(f"{attribute} of {owner} is {_brief(value)}")
     if not 0 < model._scale < np.inf:
         raise UnsoundModel(f"_scale of {owner} is {_brief(model._scale)}")
+
+
+def _check_number(owner, model, n_clusters):
+    """That a model has as many clusters as were asked for, or as were chosen."""
+    if isinstance(model.n_clusters, Integral):
+        if n_clusters != model.n_clusters:
+            raise UnsoundModel(
+                f"{owner} has {n_clusters} of n_clusters={model.n_clusters} centres"
+            )
+        return
+    numbers = getattr(model, "_numbers", None)
+    table = numbers.get("table") if isinstance(numbers, dict) else None
+    if not isinstance(table, dict) or set(table) != {"n_clusters", *MEASURED, "chosen"}:
+        raise UnsoundModel(f"n_clusters_table_ of {owner} is damaged")
+    lengths = {len(column) if isinstance(column, list) else -1 for column in table.values()}
+    if len(lengths) != 1 or -1 in lengths or not isinstance(numbers.get("found"), bool):
+        raise UnsoundModel(f"n_clusters_table_ of {owner} is damaged")
+    chosen = [
+        k
+        for k, is_chosen in zip(table["n_clusters"], table["chosen"], strict=True)
+        if is_chosen
+    ]
+    if chosen != [n_clusters]:
+        raise UnsoundModel(f"{owner} has {n_clusters} centres, and {chosen} were chosen")
 
 
 def _check_labels(owner, model, n_clusters):
@@ -203,6 +227,7 @@ def _check_cafe(cafe, sizes):
         check_model(model, cafe.n_features_in_)
     if chosen.feature_weights_.shape != cafe.feature_weights_.shape:
         raise UnsoundModel("feature_weights_ of CAFE are not those of its model_")
+    _check_number("CAFE", cafe, sizes["k"])
     _check_labels("CAFE", cafe, sizes["k"])
     if getattr(cafe, "scaler_", None) is not None:
         check_model(cafe.scaler_, cafe.n_features_in_)
@@ -239,7 +264,7 @@ def _check_tabular(model):
         raise UnsoundModel("the columns of TableEncoder are damaged")
     if not all(isinstance(values, list) for values in encoder.categories_.values()):
         raise UnsoundModel("the categories of TableEncoder are damaged")
-    _check_labels("TabularCAFE", model, cafe.n_clusters)
+    _check_labels("TabularCAFE", model, cafe.n_clusters_)
 
 
 def _check_pipeline(pipeline, n_features):

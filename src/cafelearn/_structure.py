@@ -54,7 +54,7 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None):
     if n_clusters < 2 or len(X) <= n_clusters or X.shape[1] == 0:
         return None
     frame, groups = frame_of(X), one_hot_groups(X)
-    copies = [X, *(_permute(X, groups, np.random.default_rng(s)) for s in seeds[1:])]
+    copies = [X, *(permute(X, groups, np.random.default_rng(s)) for s in seeds[1:])]
     models, rows, parts = [], [], []
     for copy, child in zip(copies, seeds, strict=True):
         models += make_models(
@@ -96,7 +96,8 @@ def one_hot_groups(X):
     return groups
 
 
-def _permute(X, groups, rng):
+def permute(X, groups, rng):
+    """A copy of the rows, each group of columns in another order."""
     copy = np.empty_like(X)
     for group in groups:
         copy[:, group] = X[np.ix_(rng.permutation(len(X)), group)]

@@ -20,6 +20,14 @@ def distributed():
     return import_module("cafelearn.distributed")
 
 
+def number_chooser():
+    """The module that chooses `n_clusters`, which comes after the estimators that it fits.
+
+    It is imported here, and only when there is a choice.
+    """
+    return import_module("cafelearn._n_clusters")
+
+
 def lazy_on_dask(method):
     """Let a method of one argument X work block by block, and later, on Dask collections."""
 

@@ -27,11 +27,13 @@ from cafelearn._candidates import (
     make_scaler,
 )
 from cafelearn._labels import family_positions
+from cafelearn._n_clusters import fit_chosen, number_frame
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
 from cafelearn.diagnosis import (
     check_choice,
+    check_number,
     check_sizes,
     check_structure_found,
     check_weights,
@@ -87,8 +89,11 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int, "auto" or sequence of int, default=8
+        Number of clusters. Of several numbers one is chosen: the one at which models of
+        random halves of the rows agree about all rows and describe the rows they have not
+        seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows; 1,
+        if it is tried, means that there is no structure.
     n_components : int, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1.
         For an `extractor` of your own, ``None`` leaves its own setting as it is.
@@ -154,6 +159,12 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
+    n_clusters_ : int
+        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+    n_clusters_table_ : pandas.DataFrame or None
+        One row for each number that was tried: stability, its spread over the splits, the
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`.
     diagnosis_ : list of Finding
@@ -224,7 +235,7 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     """
 
     _parameter_constraints = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": MinkowskiWeightedKMeans._parameter_constraints["n_clusters"],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"])],
         "selection": [StrOptions(set(SELECTIONS))],
@@ -314,6 +325,13 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self : CAFE
             The fitted estimator.
         """
+        if not isinstance(self.n_clusters, Integral):
+            return fit_chosen(self, X)
+        self._numbers = None
+        return self._fit(X)
+
+    def _fit(self, X):
+        """Fit with the number of clusters that was given or chosen."""
         if is_dask(X):
             return distributed().fit_cafe(self, X)
         X = check_data(self, X)
@@ -473,6 +491,18 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return candidate_frame(self._candidates)
 
     @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        check_is_fitted(self)
+        return len(self.feature_weights_)
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        check_is_fitted(self)
+        return None if self._numbers is None else number_frame(self._numbers)
+
+    @property
     def diagnosis_(self):
         """What speaks against the fit, as a list of Finding."""
         check_is_fitted(self)
@@ -480,7 +510,8 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         structure = None if self._structure is None else Structure(*self._structure)
         candidates = self.candidates_
         return [
-            *check_structure_found(structure),
+            # Two tests of structure may say the same; it is said once.
+            *(list(check_number(self._numbers)) or check_structure_found(structure)),
             *check_sizes(self.model_._mass),
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),

@@ -149,6 +149,20 @@ def check_structure_found(structure):
         )
 
 
+def check_number(numbers):
+    """Findings about a choice of the number of clusters, or None if there was none."""
+    if numbers is not None and not numbers["found"]:
+        tried, chosen = numbers["table"]["n_clusters"], numbers["table"]["chosen"]
+        k = tried[chosen.index(True)]
+        yield Finding(
+            "no-structure",
+            SEVERE,
+            f"No cluster structure was found: with up to {max(tried)} clusters, the rows "
+            "cluster no better than rows whose variables are independent of each other"
+            f"{', so all are in one cluster' if k == 1 else ''}.",
+        )
+
+
 def warn_of(findings, owner):
     """Warn once of all severe findings together, at the caller's line."""
     severe = [finding.message for finding in findings if finding.severity == SEVERE]

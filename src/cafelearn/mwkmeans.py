@@ -21,9 +21,10 @@ from cafelearn._validation import (
     distributed,
     is_dask,
     lazy_on_dask,
+    number_chooser,
 )
 from cafelearn._warning import warn_caller
-from cafelearn.diagnosis import check_sizes, warn_of
+from cafelearn.diagnosis import check_number, check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
 from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.placing import assign, distances, make_model
@@ -43,8 +44,11 @@ class MinkowskiWeightedKMeans(
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int, "auto" or sequence of int, default=8
+        Number of clusters. Of several numbers one is chosen: the one at which models of
+        random halves of the rows, fitted with these settings, agree about all rows and
+        describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
+        fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
     p : float, default=2.0
         Minkowski exponent, above 1. It shapes the distance and, at the same time, the
         contrast of the weights: close to 1 only the most compact features of a cluster
@@ -109,6 +113,12 @@ class MinkowskiWeightedKMeans(
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row; the same as ``predict`` on the training data.
+    n_clusters_ : int
+        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+    n_clusters_table_ : pandas.DataFrame or None
+        One row for each number that was tried: stability, its spread over the splits, the
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
@@ -181,7 +191,11 @@ class MinkowskiWeightedKMeans(
     """
 
     _parameter_constraints = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            "array-like",
+        ],
         "p": [Interval(Real, 1, None, closed="neither")],
         "weighting": [StrOptions(set(WEIGHTINGS))],
         "dispersion_offset": [
@@ -253,6 +267,13 @@ class MinkowskiWeightedKMeans(
         self : MinkowskiWeightedKMeans
             The fitted estimator.
         """
+        if not isinstance(self.n_clusters, Integral):
+            return number_chooser().fit_chosen(self, X, sample_weight)
+        self._numbers = None
+        return self._fit(X, sample_weight)
+
+    def _fit(self, X, sample_weight=None):
+        """Fit with the number of clusters that was given or chosen."""
         if is_dask(X):
             n_found = distributed().fit_mwkmeans(self, X, sample_weight)
         else:
@@ -273,7 +294,24 @@ class MinkowskiWeightedKMeans(
         """What speaks against the fit, as a list of Finding."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        return [*check_sizes(self._mass), *check_feature_weights(self, names)]
+        return [
+            *check_number(getattr(self, "_numbers", None)),
+            *check_sizes(self._mass),
+            *check_feature_weights(self, names),
+        ]
+
+    @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        check_is_fitted(self)
+        return len(self.cluster_centers_)
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        check_is_fitted(self)
+        numbers = getattr(self, "_numbers", None)
+        return None if numbers is None else number_chooser().number_frame(numbers)
 
     @lazy_on_dask
     def predict(self, X):

@@ -112,7 +112,7 @@ def save_model(model, path, force: bool = False) -> Path:
             f"{MODELS[-1].__name__}, got {type(model).__name__}."
         )
     check_is_fitted(model)
-    data = _pack_soundly(without_lazy_labels(model))
+    data = _pack_soundly(_without_ranges(without_lazy_labels(model)))
     unknown = _untrusted(_schema(zipfile.ZipFile(io.BytesIO(data))))
     if unknown:
         raise ModelFileError(
@@ -122,6 +122,21 @@ def save_model(model, path, force: bool = False) -> Path:
     with atomic_path(path, force) as temporary:
         temporary.write_bytes(data)
     return Path(path)
+
+
+def _without_ranges(model):
+    """The model with a list in the place of a range of n_clusters, which means the same."""
+    changes = {}
+    if isinstance(getattr(model, "n_clusters", None), range):
+        changes["n_clusters"] = list(model.n_clusters)
+    for name in ("cafe", "cafe_"):
+        if (part := getattr(model, name, None)) is not None:
+            changes[name] = _without_ranges(part)
+    if not changes:
+        return model
+    changed = copy(model)
+    vars(changed).update(changes)
+    return changed
 
 
 def load_model(path):

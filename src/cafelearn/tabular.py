@@ -51,6 +51,10 @@ class TabularCAFE(
         The fitted CAFE.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
+    n_clusters_ : int
+        The number of clusters, given or chosen, see :class:`CAFE`.
+    n_clusters_table_ : pandas.DataFrame or None
+        The numbers of clusters that were tried, see :class:`CAFE`.
     diagnosis_ : list of Finding
         What speaks against the fit, see :class:`CAFE`.
     n_features_in_ : int
@@ -234,6 +238,16 @@ class TabularCAFE(
     def diagnosis_(self):
         """What speaks against the fit, as a list of Finding."""
         return self._fitted().diagnosis_
+
+    @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        return self._fitted().n_clusters_
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        return self._fitted().n_clusters_table_
 
     def _fitted(self):
         check_is_fitted(self)

@@ -40,6 +40,26 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
     return PAPER
 
 
+def numbers_of_clusters(text):
+    """The parameter n_clusters of CAFE from -k: one number, "auto", a range or a list."""
+    text = text.strip()
+    if text == "auto":
+        return text
+    numbers = []
+    for part in text.split(","):
+        low, dash, high = (piece.strip() for piece in part.partition("-"))
+        high = high if dash else low
+        if not (low.isdecimal() and high.isdecimal() and 1 <= int(low) <= int(high)):
+            raise ValueError(
+                "-k needs a number of clusters (3), 'auto', a range (2-8) or a list (2,3,5), "
+                f"got {text!r}."
+            )
+        numbers += range(int(low), int(high) + 1)
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"-k needs distinct numbers of clusters, got {text!r}.")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
 def _values(option, texts, parse):
     """The values of an option that may be repeated and separated by commas, or None."""
     if not texts:

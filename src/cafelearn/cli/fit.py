@@ -9,7 +9,7 @@ import typer
 
 from cafelearn._words import listed, suggestion
 from cafelearn.cli import options
-from cafelearn.cli.candidates import method_settings
+from cafelearn.cli.candidates import method_settings, numbers_of_clusters
 from cafelearn.cli.session import session
 
 OUTPUT = "Output"
@@ -50,7 +50,14 @@ def register(app):
 def fit(
     data: options.LargeData,
     clusters: Annotated[
-        int, typer.Option("-k", "--clusters", help="Number of clusters.", min=1)
+        str,
+        typer.Option(
+            "-k",
+            "--clusters",
+            help="Number of clusters: a number, a range such as 2-8 or a list such as 2,3,5 to "
+            "choose from, or auto.",
+            metavar="K",
+        ),
     ],
     components: Annotated[
         int | None,
@@ -183,7 +190,7 @@ def fit(
             paper, selection, p, scaling, weighting, offset, rescaling, n_init
         )
         estimator = _estimator(
-            clusters,
+            numbers_of_clusters(clusters),
             cafe={
                 "n_components": components,
                 "extractor": extractor.value,
@@ -296,7 +303,7 @@ def _fit(run, estimator, frame, label):
     _remark_columns(run, estimator, frame)
     labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
     names = None if estimator.id_column is None else encoded.index
-    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters)
+    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
     run.facts |= facts_of(estimator, counts, *doubtful_rows(labels, margin, names))
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:

@@ -56,7 +56,7 @@ def _place_part(frame, first, path, estimator, used, id_column, id_type):
     names = None if id_column is None else frame[id_column]
     table = features_table(cafe, encoder.transform(frame[used]), names, first)
     write_part(table, path, id_type)
-    counts = np.bincount(table["cluster"], minlength=cafe.n_clusters)
+    counts = np.bincount(table["cluster"], minlength=cafe.n_clusters_)
     found = {name: _unseen(frame[name], known) for name, known in encoder.categories_.items()}
     return Placed(counts, {name: unseen for name, unseen in found.items() if unseen.n_rows})
 

@@ -52,6 +52,8 @@ def facts_of(model, counts, n_doubtful, doubtful):
         "components": int(cafe._n_features_out),
         "constant": model.encoder_.constant_features_,
         "diagnosis": [finding._asdict() for finding in model.diagnosis_],
+        "n_clusters": cafe.n_clusters_,
+        "n_clusters_table": _numbers(cafe.n_clusters_table_),
         "p": cafe.p_,
         "exponents": frame["p"].unique().tolist(),
         "selection": cafe.selection,
@@ -62,6 +64,16 @@ def facts_of(model, counts, n_doubtful, doubtful):
         "clusters": clusters,
         "doubtful": {"below": DOUBTFUL, "rows": n_doubtful, "lowest": doubtful},
     }
+
+
+def _numbers(table):
+    """The numbers of clusters that were tried as records, or None."""
+    if table is None:
+        return None
+    return [
+        {name: _known(value) for name, value in record.items()}
+        for record in table.reset_index().to_dict("records")
+    ]
 
 
 def doubtful_rows(labels, margin, row_names=None, first=0):
@@ -106,6 +118,8 @@ def show_fit(out, facts):
         f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features of "
         f"{facts['features']:,}"
     )
+    if facts["n_clusters_table"] is not None:
+        _show_numbers(out, facts["n_clusters_table"])
     _say_choice(out, facts)
     if "label" in facts:
         label = facts["label"]
@@ -124,6 +138,33 @@ def show_fit(out, facts):
     for finding in facts["diagnosis"]:
         if finding["severity"] != "severe":
             out.say(f"Note: {finding['message']} [{finding['code']}]")
+
+
+def _show_numbers(out, numbers):
+    """The number of clusters chosen, and what was measured at each."""
+    chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
+    tried = [row["n_clusters"] for row in numbers]
+    out.say(f"Chose k = {chosen} of {_ranges(tried)} by stability and score")
+    table = make_table(
+        ">k", ">stability", ">spread", ">permuted", ">score", ">permuted", ">criterion", ""
+    )
+    for row in numbers:
+        stability = [row[name] for name in ("stability", "spread", "permuted_stability")]
+        score = [row[name] for name in ("score", "permuted_score", "criterion")]
+        table.add_row(
+            str(row["n_clusters"]),
+            *("" if value is None else f"{value:.2f}" for value in stability),
+            *("" if value is None else f"{value:,.1f}" for value in score),
+            "chosen" if row["chosen"] else "",
+        )
+    out.show("Numbers of clusters", table)
+
+
+def _ranges(numbers):
+    """Ascending integers in words: 2 to 8, or 2, 3, 5."""
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(map(str, numbers))
 
 
 def _say_choice(out, facts):

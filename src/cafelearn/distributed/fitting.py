@@ -67,6 +67,30 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
     return n_found
 
 
+def sample_rows(estimator, X, seed, at_most):
+    """At most so many rows of a Dask collection, after checking all of them.
+
+    Parameters
+    ----------
+    estimator : MinkowskiWeightedKMeans or CAFE
+        In whose name to check.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        The rows.
+    seed : numpy.random.SeedSequence
+        Source of the randomness.
+    at_most : int
+        Largest number of rows.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_features)
+        The sample.
+    """
+    blocks = make_blocks(estimator, X)
+    measure(estimator, blocks)
+    return sample(blocks, seed, at_most=at_most)
+
+
 def measure(estimator, blocks):
     """The first pass, after which the lengths of the blocks are known."""
     extents = blocks.reduce(find_extents, combine_extents, None, check=True)

@@ -3,6 +3,7 @@
 from cafelearn.plotting.agreement import AgreementDisplay
 from cafelearn.plotting.embedding import EmbeddingDisplay
 from cafelearn.plotting.noise import NoisePairsDisplay
+from cafelearn.plotting.numbers import NumberOfClustersDisplay
 from cafelearn.plotting.objective import ObjectiveDisplay
 from cafelearn.plotting.ranking import CriticalDifferenceDisplay
 from cafelearn.plotting.weights import WeightsDisplay
@@ -12,6 +13,7 @@ __all__ = [
     "CriticalDifferenceDisplay",
     "EmbeddingDisplay",
     "NoisePairsDisplay",
+    "NumberOfClustersDisplay",
     "ObjectiveDisplay",
     "WeightsDisplay",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cafelearn.cafe import CAFE
-from cafelearn.report import sections, tried, words
+from cafelearn.report import numbers, sections, tried, words
 from cafelearn.report.embedding import embedding
 from cafelearn.report.facts import Facts
 from cafelearn.report.page import check_ready, write_page
@@ -25,10 +25,11 @@ def write_fit_report(
     """Write a report on a fit: one HTML file that opens by a double click.
 
     It begins with the findings of ``diagnosis_``, says what was done and shows the data, the
-    candidates and their agreement, the clusters and their feature weights, the extracted
-    features, the starts, the claims of the theory checked on this fit, and the rows whose
-    cluster is doubtful. The file loads nothing from elsewhere. It holds names, statistics and
-    the extracted features of up to about 5,000 rows, not the data themselves.
+    number of clusters if it was chosen, the candidates and their agreement, the clusters and
+    their feature weights, the extracted features, the starts, the claims of the theory
+    checked on this fit, and the rows whose cluster is doubtful. The file loads nothing from
+    elsewhere. It holds names, statistics and the extracted features of up to about 5,000
+    rows, not the data themselves.
 
     Parameters
     ----------
@@ -88,6 +89,7 @@ def write_fit_report(
         "facts": facts,
         "data_table": sections.data_table(facts),
         "findings": facts.findings,
+        "numbers": numbers.numbers_section(facts),
         "candidates_table": tried.candidates_table(facts),
         "agreement_table": tried.agreement_table(facts),
         "weights_table": sections.weights_table(facts),

@@ -36,8 +36,9 @@ def summary(facts) -> str:
     """What was done, in one paragraph."""
     k = facts.n_clusters
     n_rows = facts.n_fitted or facts.n_rows
+    chosen = "" if facts.cafe.n_clusters_table_ is None else ", a number it has chosen,"
     sentences = [
-        f"CAFE looked for {_plural(k, 'cluster')} in {_plural(n_rows, 'row')} of "
+        f"CAFE looked for {_plural(k, 'cluster')}{chosen} in {_plural(n_rows, 'row')} of "
         f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(facts)}.",
         _starts(facts),
         _rescaling(facts),

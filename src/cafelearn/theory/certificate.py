@@ -112,7 +112,7 @@ class _Facts:
         if isinstance(offset, str):
             _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
             _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
-            return float(np.exp(log_mean(log_D)) * 0.1 / self.model.n_clusters)
+            return float(np.exp(log_mean(log_D)) * 0.1 / len(self.model.cluster_centers_))
         if offset == 0:
             return 0.0
         with np.errstate(over="ignore"):

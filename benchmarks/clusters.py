@@ -1,0 +1,216 @@
+"""How often is the number of clusters that of the classes?
+
+    python -m benchmarks.clusters [versions]
+
+chooses k among 1 to 10 (`CAFE("auto")`) and, beside it, by the silhouette of k-means, on three
+data sets of scikit-learn and four generated families with 2 to 8 clusters, clean and with the
+noise of the paper (scale 1) at two levels, and on uniform noise, and writes
+docs/results/clusters.csv. Then it measures the time that the choice among 2 to 8 adds to a
+fit. About twenty minutes.
+"""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.preprocessing import StandardScaler
+
+from cafelearn import CAFE, RangeScaler
+from cafelearn._n_clusters import choose_number, chosen_number
+from cafelearn.datasets import corrupt
+
+OUT = Path(__file__).parent.parent / "docs" / "results" / "clusters.csv"
+REAL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
+LEVELS = (0.0, 0.2, 0.4)
+# Clusters of the generated sets of each version: each number from 2 to 8 in two of the five.
+NUMBERS = ((2, 5, 8), (3, 6), (4, 7), (2, 5, 8), (3, 4, 6, 7))
+TRIED = range(1, 11)
+UNIFORM = 50
+# Rows of a generated set, and the smallest cluster.
+ROWS, SMALLEST = 600, 30
+
+
+def sizes(rng, k):
+    """Unequal sizes of clusters."""
+    return np.maximum((rng.dirichlet(np.full(k, 5.0)) * ROWS).astype(int), SMALLEST)
+
+
+def apart(rng, k, m, gap):
+    """Centres, each at least `gap` from all others and not far from one of them."""
+    centers = [np.zeros(m)]
+    while len(centers) < k:
+        step = rng.normal(size=m)
+        step *= gap * rng.uniform(1.0, 1.4) / np.linalg.norm(step)
+        new = centers[rng.integers(len(centers))] + step
+        if min(np.linalg.norm(new - center) for center in centers) >= gap:
+            centers.append(new)
+    return np.array(centers)
+
+
+def blobs(rng, k):
+    """Spherical Gaussians of unequal sizes and spreads, 6 features."""
+    y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 6, 6.0)
+    spread = rng.uniform(0.7, 1.3, size=(k, 1))
+    return centers[y] + spread[y] * rng.normal(size=(len(y), 6)), y
+
+
+def local(rng, k):
+    """Clusters that are compact on 6 features of their own, uniform on the other 4."""
+    y, centers = np.repeat(np.arange(k), sizes(rng, k)), rng.uniform(size=(k, 10))
+    X = rng.uniform(size=(len(y), 10))
+    for l in range(k):
+        own = rng.permutation(10)[:6]
+        rows = np.ix_(y == l, own)
+        X[rows] = centers[l, own] + 0.06 * rng.normal(size=X[rows].shape)
+    return X, y
+
+
+def correlated(rng, k):
+    """Correlated Gaussians on 8 features with scales that differ by orders of magnitude."""
+    y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 8, 7.0)
+    mix = np.eye(8) + 0.5 * rng.normal(size=(8, 8)) / np.sqrt(8)
+    X = (centers[y] + rng.normal(size=(len(y), 8))) @ mix
+    return X * np.exp(2 * rng.normal(size=8)), y
+
+
+def categories(rng, k):
+    """8 variables of 3 categories, one-hot; a cluster prefers one category of each."""
+    y = np.repeat(np.arange(k), sizes(rng, k))
+    while True:
+        preferred = rng.integers(3, size=(k, 8))
+        differ = (preferred[:, None] != preferred[None]).sum(axis=2)
+        if (differ + 8 * np.eye(k) >= 4).all():
+            break
+    shape = len(y), 8
+    values = np.where(rng.random(shape) < 0.85, preferred[y], rng.integers(3, size=shape))
+    return np.hstack([np.eye(3)[values[:, v]] for v in range(8)]), y
+
+
+FAMILIES = {f.__name__: f for f in (blobs, local, correlated, categories)}
+
+
+def make(name, k, level, version):
+    """A data set and its classes; clean real data have one version, of several seeds."""
+    which = [*REAL, *FAMILIES].index(name)
+    rng = np.random.default_rng([which, k, version])
+    if name in REAL:
+        X, y = REAL[name](return_X_y=True)
+    else:
+        X, y = FAMILIES[name](rng, k)
+    if level > 0:
+        X, _ = corrupt(RangeScaler().fit_transform(X), y, level, 1.0, random_state=rng)
+    return X, y
+
+
+def by_silhouette(X, seed):
+    """The number from 2 to 10 with the highest silhouette of k-means."""
+    X = StandardScaler().fit_transform(X)
+    found = {
+        k: silhouette_score(X, KMeans(k, n_init=3, random_state=seed).fit_predict(X))
+        for k in TRIED
+        if k > 1
+    }
+    return max(found, key=found.get)
+
+
+def by_choice(X, seed):
+    """What CAFE("auto") chooses."""
+    numbers = choose_number(X, list(TRIED), None, np.random.SeedSequence(seed))
+    return chosen_number(numbers)
+
+
+def cases(versions):
+    """Everything to run, version by version."""
+    for version, numbers in enumerate(NUMBERS[:versions]):
+        for level in LEVELS:
+            for name, load in REAL.items():
+                yield name, len(load().target_names), level, version
+            for name in FAMILIES:
+                yield from ((name, k, level, version) for k in numbers)
+        yield from (("uniform", 1, 0.0, i) for i in range(version, UNIFORM, len(NUMBERS)))
+
+
+def run(name, k, level, version):
+    """One row of the table."""
+    ari = np.nan
+    if name == "uniform":
+        rng = np.random.default_rng([99, version])
+        X = rng.uniform(size=(rng.choice([100, 300, 600]), rng.choice([2, 3, 5, 10, 20])))
+    else:
+        X, y = make(name, k, level, version)
+        cafe = CAFE(k, p=2.0, n_init=5, n_permutations=0, random_state=version).fit(X)
+        ari = adjusted_rand_score(y, cafe.labels_)
+    chosen, silhouette = by_choice(X, version), by_silhouette(X, version)
+    return {
+        "set": name,
+        "level": level,
+        "version": version,
+        "n": len(X),
+        "m": X.shape[1],
+        "k": k,
+        "chosen": chosen,
+        "silhouette": silhouette,
+        "ari": round(ari, 3),  # of CAFE with the number of classes given
+    }
+
+
+def summary(table):
+    """Shares of right answers and median errors of both ways, set by set."""
+    classes = table[table["set"] != "uniform"]
+    parts = dict(list(table.groupby("set", sort=False)))
+    parts |= {f"level {level:g}": part for level, part in classes.groupby("level")}
+    parts |= {
+        "all with classes": classes,
+        "of these, ari >= 0.8": classes[classes["ari"] >= 0.8],
+    }
+    rows = {}
+    for name, part in parts.items():
+        rows[name] = {"sets": len(part)}
+        for way in ("chosen", "silhouette"):
+            rows[name][f"{way} right"] = (part[way] == part["k"]).mean()
+            rows[name][f"{way} median error"] = (part[way] - part["k"]).median()
+    return pd.DataFrame(rows).T
+
+
+def time_ratio(n, m, repeats=3):
+    """Time of a fit that chooses among 2 to 8, over that of a fit at 8."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=n)
+    X = apart(rng, 5, m, 6.0)[y] + rng.normal(size=(n, m))
+
+    def seconds(n_clusters):
+        times = []
+        for _ in range(repeats):
+            begin = time.perf_counter()
+            CAFE(n_clusters, random_state=0).fit(X)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    seconds(8)  # compiles
+    return seconds(range(2, 9)) / seconds(8)
+
+
+def main():
+    """Run everything and write the table."""
+    warnings.simplefilter("ignore")
+    versions = int(sys.argv[1]) if len(sys.argv) > 1 else len(NUMBERS)
+    rows = []
+    for case in cases(versions):
+        rows.append(run(*case))
+        if len(rows) % 10 == 0:  # half an hour is long enough to be interrupted
+            pd.DataFrame(rows).to_csv(OUT, index=False, lineterminator="\n")
+    table = pd.DataFrame(rows)
+    table.to_csv(OUT, index=False, lineterminator="\n")
+    print(summary(table).round(2).to_string())
+    for shape in ((300, 6), (2_000, 10), (10_000, 20)):
+        print(shape, round(time_ratio(*shape), 1))
+
+
+if __name__ == "__main__":
+    main()

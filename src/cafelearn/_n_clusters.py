@@ -1,0 +1,308 @@
+"""The number of clusters, chosen by how models of one half of the rows describe the other."""
+
+from copy import copy
+from itertools import islice
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from cafelearn._candidates import fit_models, make_models, make_scaler
+from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._structure import QUICK, one_hot_groups, permute
+from cafelearn._validation import check_data, check_weights, distributed, is_dask
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.scaling import scale_rows
+from cafelearn.selection import (
+    adjusted_rand_index,
+    contingency_tables,
+    frame_of,
+    likelihood_scores,
+    tally,
+)
+
+# "auto" tries up to this many clusters, as long as halves have so many rows for each.
+MOST, ROWS_PER_CLUSTER = 10, 5
+# More rows than this are represented by a random sample of as many.
+ROWS = 4_000
+# The rows are halved so often; the halves of the first of them are permuted, too.
+SPLITS, PERMUTED = 5, 2
+# At least so many starts, and as many as clusters: many clusters are harder to find.
+STARTS, ITERATIONS = 4, 50
+# Standard deviations above the permuted copies from which on there is structure.
+THRESHOLD = 3.0
+# Columns of the table of numbers.
+MEASURED = (
+    "stability",
+    "spread",
+    "permuted_stability",
+    "score",
+    "permuted_score",
+    "criterion",
+)
+# Children of the seed of a fit are for its starts; this one is far from all of them.
+CHILD = 2**31
+
+
+class Trial(NamedTuple):
+    """Rows, as they are or with permuted columns, and the halves of one split of them."""
+
+    X: np.ndarray
+    scaled: np.ndarray
+    weight: np.ndarray | None
+    halves: tuple  # two arrays of row numbers
+    is_permuted: bool
+
+
+def fit_chosen(estimator, X, sample_weight=None):
+    """Choose `n_clusters` of an estimator among several, and fit it with that number.
+
+    The fit is the one of an estimator that was given the number chosen.
+    """
+    owner, given = type(estimator).__name__, estimator.n_clusters
+    numbers = _listed_numbers(owner, given)
+    if not (isinstance(estimator.init, str) or callable(estimator.init)):
+        raise ValueError(
+            f"{owner} needs init to be a name or a callable for n_clusters={given!r}; an array "
+            "of centres has one number of clusters."
+        )
+    model = copy(estimator)
+    model.n_clusters = 1 if numbers is None else min(numbers)
+    seed = seed_sequence(estimator.random_state)
+    seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, CHILD))
+    rows, weight = _rows(model, X, sample_weight, seed)
+    numbers = _check_numbers(owner, given, numbers, len(rows))
+    quick = estimator if isinstance(estimator, MinkowskiWeightedKMeans) else None
+    model._numbers = choose_number(rows, numbers, quick, seed, estimator.n_jobs, weight)
+    model.n_clusters = chosen_number(model._numbers)
+    # CAFE takes no weights.
+    model._fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    vars(estimator).update(vars(model) | {"n_clusters": given})
+    return estimator
+
+
+def chosen_number(numbers):
+    """The number chosen, of what `choose_number` returns."""
+    table = numbers["table"]
+    return int(table["n_clusters"][table["chosen"].index(True)])
+
+
+def number_frame(numbers):
+    """What `choose_number` returns as a data frame, one row for each number of clusters."""
+    return pd.DataFrame(numbers["table"]).set_index("n_clusters")
+
+
+def _listed_numbers(owner, given):
+    """The numbers of clusters to try in ascending order; None for "auto"."""
+    if isinstance(given, str):
+        return None
+    numbers = list(given)
+    if not numbers:
+        raise ValueError(f"{owner} needs at least one number of clusters, got {given!r}.")
+    for number in numbers:
+        is_integer = isinstance(number, Integral) and not isinstance(number, bool)
+        if not is_integer or number < 1:
+            raise ValueError(
+                f"{owner} needs n_clusters to be an integer >= 1, 'auto' or several integers; "
+                f"got {number!r} in {given!r}."
+            )
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"{owner} needs distinct numbers of clusters, got {given!r}.")
+    return sorted(int(number) for number in numbers)
+
+
+def _check_numbers(owner, given, numbers, n_rows):
+    """The numbers to try on so many rows."""
+    if numbers is None:
+        most = min(MOST, max(2, n_rows // (2 * ROWS_PER_CLUSTER)))
+        numbers = list(range(1, most + 1))
+    if 2 * max(numbers) > n_rows and numbers != [1]:
+        raise ValueError(
+            f"{owner}(n_clusters={given!r}) fits halves of the rows, and needs at least "
+            f"{2 * max(numbers)} of them for {max(numbers)} clusters; got {n_rows}."
+        )
+    return numbers
+
+
+def _rows(estimator, X, sample_weight, seed):
+    """At most ROWS rows and their weights (None: one each), checked."""
+    (sampling,) = seed.spawn(1)
+    if is_dask(X):
+        return distributed().sample_rows(estimator, X, sampling, ROWS), None
+    X = check_data(estimator, X)
+    if sample_weight is None:
+        weight, used = None, np.arange(len(X))
+    else:
+        weight = check_weights(sample_weight, X, estimator)
+        used = np.flatnonzero(weight > 0)
+    if len(used) > ROWS:
+        chosen = np.random.default_rng(sampling).choice(used, ROWS, replace=False)
+        used = np.sort(chosen)
+    if len(used) == len(X):
+        return X, weight
+    return X[used], None if weight is None else weight[used]
+
+
+def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
+    """Compare numbers of clusters; returns plain values for `number_frame`.
+
+    For each number from 2 on, models are fitted to the halves of several splits of the rows,
+    and each places all rows. Two things are measured:
+
+    - the stability, the adjusted Rand index between the labels by the two models, and the
+      same for rows whose columns are permuted independently of each other;
+    - the score, the likelihood score of the rows of each half labelled by the model of the
+      other one, minus that of a single cluster.
+
+    The criterion is the stability times the square root of the score, mean over the splits.
+    Of the numbers that are within a standard error of the largest the smallest is chosen; 1
+    is, if it is among the numbers, where its score is not well above that of permuted rows.
+
+    `model` is the MinkowskiWeightedKMeans whose settings the models have; None stands for
+    the quick candidates of CAFE, of which the one that describes its own halves best counts.
+    """
+    varies = (X[:1] != X).any(axis=0)
+    several = [k for k in numbers if k > 1]
+    if not several or not varies.any():
+        return _records(numbers, {}, numbers[0], found=not several)
+    if model is None:
+        X = np.ascontiguousarray(X[:, varies])
+    frame = frame_of(X, sample_weight)
+    trials = _make_trials(X, model, sample_weight, seed)
+    models = _fit_trials(trials, several, model, seed, n_jobs)
+    measured = np.array(
+        [
+            [_measure(trial, frame, pairs) for pairs in pairs_of_trial]
+            for trial, pairs_of_trial in zip(trials, models, strict=True)
+        ]
+    )
+    return _decide(numbers, several, measured, [trial.is_permuted for trial in trials])
+
+
+def _make_trials(X, model, sample_weight, seed):
+    """Splits of the rows, and of permuted copies of them."""
+    splitting, *permuting = seed.spawn(1 + PERMUTED)
+    rng, groups, n = np.random.default_rng(splitting), one_hot_groups(X), len(X)
+    scaler = None if model is not None else make_scaler("standard").fit(X)
+    trials = []
+    for split in range(SPLITS):
+        order = rng.permutation(n)
+        halves = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+        trials.append(Trial(X, scale_rows(scaler, X), sample_weight, halves, False))
+        if split < PERMUTED:
+            copy = permute(X, groups, np.random.default_rng(permuting[split]))
+            trials.append(Trial(copy, scale_rows(scaler, copy), sample_weight, halves, True))
+    return trials
+
+
+def _fit_trials(trials, numbers, model, seed, n_jobs):
+    """For each trial and number, a list of pairs of models, fitted to one half each."""
+    models, rows, weights = [], [], []
+    seeds = iter(seed.spawn(2 * len(trials) * len(numbers)))
+    for trial in trials:
+        for k in numbers:
+            for half in trial.halves:
+                some = _make_models(model, k, next(seeds))
+                models += some
+                rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
+                weight = None if trial.weight is None else trial.weight[half]
+                weights += [weight] * len(some)
+    # Few distinct rows in a half are no reason to warn: the fit itself will.
+    fit_models(models, rows, n_jobs, weights=weights)
+    found = iter(models)
+    n = len(models) // (2 * len(trials) * len(numbers))
+    return [
+        [list(zip(islice(found, n), islice(found, n), strict=True)) for _ in numbers]
+        for _ in trials
+    ]
+
+
+def _make_models(model, k, seed):
+    """The models of one half: one for each quick candidate, or one of the settings given."""
+    if model is None:
+        options = {"init": "k-means++", "n_init": max(STARTS, k), "max_iter": ITERATIONS}
+        return make_models(QUICK, seed, n_clusters=k, **options)
+    return [
+        clone(model).set_params(
+            n_clusters=k,
+            n_init=min(max(STARTS, k), model.n_init),
+            max_iter=min(ITERATIONS, model.max_iter),
+            random_state=seed_integer(seed),
+        )
+    ]
+
+
+def _measure(trial, frame, pairs):
+    """Stability and score of the best pair of models, by the scores of their own halves."""
+    k = len(pairs[0][0].cluster_centers_)
+    labels = [[model.predict(trial.scaled) for model in pair] for pair in pairs]
+    own = _score(trial, frame, labels, k, trial.halves)
+    best = int(np.argmax(own))
+    one, two = labels[best]
+    stability = adjusted_rand_index(contingency_tables([one, two], [k, k])[1, 0])
+    (score,) = _score(trial, frame, [labels[best]], k, trial.halves[::-1])
+    (single,) = _score(trial, frame, [[np.zeros_like(one)] * 2], 1, trial.halves)
+    return stability, score - single
+
+
+def _score(trial, frame, labels, k, halves):
+    """Likelihood scores of pairs of labellings, each on the half that belongs to it."""
+    total = np.zeros(len(labels))
+    for half, of_half in zip(halves, zip(*labels, strict=True), strict=True):
+        weight = None if trial.weight is None else trial.weight[half]
+        some = [labelling[half] for labelling in of_half]
+        sums = tally(trial.X[half], some, [k] * len(some), frame, weight)
+        total += likelihood_scores(sums, frame)
+    return total
+
+
+def _decide(numbers, several, measured, is_permuted):
+    """The records of what was measured, of shape (trials, numbers, 2)."""
+    is_permuted = np.array(is_permuted)
+    stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
+    permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)
+    criterion = stability * np.sqrt(np.maximum(score, 0.0))
+    best = _smallest_as_good(criterion)
+    mean_score = score.mean(axis=0)
+    # Few splits tell little of the spread of a score, but all numbers tell it together.
+    spread = np.sqrt(
+        sum(scores.var(axis=0, ddof=1).mean() for scores in (score, permuted_score))
+    )
+    gap = mean_score[best] - permuted_score[:, best].mean()
+    found = mean_score[best] > 0 and gap > THRESHOLD * spread
+    values = (
+        stability.mean(axis=0),
+        stability.std(axis=0, ddof=1),
+        permuted.mean(axis=0),
+        mean_score,
+        permuted_score.mean(axis=0),
+        criterion.mean(axis=0),
+    )
+    columns = {
+        name: dict(zip(several, of_name, strict=True))
+        for name, of_name in zip(MEASURED, values, strict=True)
+    }
+    chosen = several[best] if found or 1 not in numbers else 1
+    return _records(numbers, columns, chosen, found)
+
+
+def _smallest_as_good(criterion):
+    """The first number whose criterion is within a standard error of the largest.
+
+    The error is that of the mean difference between the two over the splits.
+    """
+    mean = criterion.mean(axis=0)
+    behind = criterion[:, [np.argmax(mean)]] - criterion
+    error = behind.std(axis=0, ddof=1) / np.sqrt(len(criterion))
+    return int(np.argmax(behind.mean(axis=0) <= error))
+
+
+def _records(numbers, columns, chosen, found):
+    """Plain values for `number_frame`; NaN where nothing was measured."""
+    table = {"n_clusters": list(numbers)}
+    for name in MEASURED:
+        table[name] = [float(columns.get(name, {}).get(k, np.nan)) for k in numbers]
+    table["chosen"] = [k == chosen for k in numbers]
+    return {"found": bool(found), "table": table}

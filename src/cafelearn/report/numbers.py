@@ -1,0 +1,64 @@
+"""The number of clusters in a fit report: a sentence, two charts and a table."""
+
+import numpy as np
+
+from cafelearn.report.charts import chart
+from cafelearn.report.page import number
+from cafelearn.report.tables import Column, Table, count_cell, number_cell
+
+
+def numbers_section(facts) -> dict | None:
+    """What the number of clusters was chosen by, or None if it was given."""
+    table = facts.cafe.n_clusters_table_
+    if table is None:
+        return None
+    tried = table.index.tolist()
+    return {
+        "chosen": facts.n_clusters,
+        "low": min(tried),
+        "high": max(tried),
+        "charts": [_chart(table, "stability", "(ARI)"), _chart(table, "score", "")],
+        "table": _table(table),
+    }
+
+
+def _chart(table, name, unit):
+    """A line over the numbers of clusters."""
+    measured = table[table[name].notna()]
+    tips = [
+        f"{k} clusters{', chosen' if row['chosen'] else ''}\n{name} {number(row[name])}\n"
+        f"permuted rows {number(row[f'permuted_{name}'])}"
+        for k, row in measured.iterrows()
+    ]
+    return chart(
+        np.asarray(measured.index),
+        measured[name],
+        tips,
+        label=f"{name.capitalize()} by the number of clusters",
+        x_label="clusters",
+        y_label=f"{name} {unit}".strip(),
+        joined=True,
+    )
+
+
+def _table(table):
+    """One row for each number of clusters."""
+    columns = {
+        "stability": "stability",
+        "spread": "spread",
+        "permuted_stability": "stability, permuted",
+        "score": "score",
+        "permuted_score": "score, permuted",
+        "criterion": "criterion",
+    }
+    rows = []
+    for k, row in table.iterrows():
+        mark = "chosen" if row["chosen"] else None
+        cells = [number_cell(row[name], mark=mark) for name in columns]
+        rows.append([count_cell(k, mark), *cells])
+    return Table(
+        "numbers-table",
+        "Numbers of clusters that were tried; permuted: the same for rows without structure",
+        [Column("clusters"), *(Column(name) for name in columns.values())],
+        rows,
+    )
