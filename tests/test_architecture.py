@@ -31,6 +31,7 @@ ORDER = (
     "placing",
     "seeding",
     "_validation",
+    "_profiles",
     "scaling",
     "starts",
     "diagnosis",

@@ -3,7 +3,6 @@
 from numbers import Integral, Real
 
 import numpy as np
-import pandas as pd
 from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
@@ -27,6 +26,7 @@ from cafelearn._candidates import (
     make_scaler,
 )
 from cafelearn._labels import family_positions
+from cafelearn._profiles import ProfileMixin
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
@@ -74,7 +74,13 @@ PAPER = {
 }
 
 
-class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class CAFE(
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     """Cluster-Adaptive Feature Extraction.
 
     Features that matter in some clusters and are noise in others mislead PCA and its kin,
@@ -444,21 +450,6 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         two = np.partition(distances, 1, axis=1)
         second = np.where(two[:, 1] > 0, two[:, 1], 1)
         return 1 - np.where(two[:, 1] > 0, two[:, 0], 1) / second
-
-    def weights_frame(self):
-        """The feature weights as a table with names.
-
-        Returns
-        -------
-        weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per feature.
-        """
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{v}" for v in range(self.n_features_in_)]
-        index = [f"cluster {l}" for l in range(len(self.feature_weights_))]
-        return pd.DataFrame(self.feature_weights_, index=index, columns=names)
 
     @property
     def candidates_(self):
