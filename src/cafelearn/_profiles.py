@@ -165,7 +165,7 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
         sums.mass[l] = weight.sum()
         # Values whose squares leave the range of floats have an infinite spread.
         with np.errstate(over="ignore"):
-            sums.mean[l] = (weight / sums.mass[l]) @ members
+            sums.mean[l] = weight @ members / sums.mass[l]
             sums.squares[l] = weight @ np.square(members - sums.mean[l])
         sums.low[l], sums.high[l] = members.min(axis=0), members.max(axis=0)
     return sums
@@ -189,9 +189,11 @@ def _merge_two(a, b):
 
 def _overall(sums):
     """The sums of all clusters as one."""
-    return merge_sums(
+    whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
+    # Shares of categories are exact this way, which merging one by one leaves to rounding.
+    return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
 
 
 def _center(sums):
@@ -313,22 +315,22 @@ class Portrait(NamedTuple):
     size: float
     share: float
     different: pd.DataFrame  # rows of the profile, at most one per variable
-    compact: pd.DataFrame  # rows of the profile with the highest weights
+    compact: pd.DataFrame  # the same with the highest weights
 
 
 def portraits(frame, most=3) -> list[Portrait]:
     """The few rows of a profile that say most about each cluster.
 
     `different` has the variables that differ notably from the rest, the most different
-    first. `compact` has the features of the highest weights; it is empty where all weigh
-    alike.
+    first. `compact` has those whose weights are the highest and above the mean; it is empty
+    where all weigh alike.
     """
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):
         notable = rows[rows["difference"].abs() >= NOTABLE].drop_duplicates("variable")
         weights = rows["weight"]
-        ranked = rows.sort_values("weight", ascending=False, kind="stable")
-        tells = weights.max() > ALIKE * weights.min()
+        heavy = rows[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]
+        heavy = heavy.sort_values("weight", ascending=False, kind="stable")
         first = rows.iloc[0]
         found.append(
             Portrait(
@@ -336,7 +338,7 @@ def portraits(frame, most=3) -> list[Portrait]:
                 first["size"],
                 float(first["share"]),
                 notable.head(most),
-                ranked.head(most if tells else 0),
+                heavy.drop_duplicates("variable").head(most),
             )
         )
     return found
