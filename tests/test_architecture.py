@@ -43,6 +43,7 @@ ORDER = (
     "_labels",
     "rescaling",
     "extraction",
+    "_loadings",
     "cafe",
     "encoding",
     "tabular",

@@ -625,9 +625,7 @@ class TestRefusals:
             write_fit_report(CAFE(2), self.X, tmp_path / "a.html")
 
     def test_another_estimator(self, tmp_path):
-        with pytest.raises(
-            TypeError, match=r"MinkowskiWeightedKMeans, got KMeans"
-        ):
+        with pytest.raises(TypeError, match=r"MinkowskiWeightedKMeans, got KMeans"):
             write_fit_report(KMeans(2), self.X, tmp_path / "a.html")
 
     def test_other_rows(self, tmp_path):

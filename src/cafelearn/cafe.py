@@ -26,6 +26,7 @@ from cafelearn._candidates import (
     make_scaler,
 )
 from cafelearn._labels import family_positions
+from cafelearn._loadings import make_loadings
 from cafelearn._profiles import ProfileMixin
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
@@ -180,6 +181,13 @@ class CAFE(
         The fitted extractor.
     scaler_ : transformer or None
         The fitted scaler of the candidate chosen.
+    loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
+        How the inputs of the extractor enter each extracted feature, for linear extractors:
+        the coefficients of PCA and ICA, the components of NMF. With ``rescaling="distances"``
+        the inputs are the scaled features and the log distances to the centres, both parts
+        brought to the same total variance. With "origin" and "centroid" the weights of the
+        clusters are part of the loadings, and the index has two levels, cluster and input.
+        Other extractors have no such attribute.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -450,6 +458,12 @@ class CAFE(
         two = np.partition(distances, 1, axis=1)
         second = np.where(two[:, 1] > 0, two[:, 1], 1)
         return 1 - np.where(two[:, 1] > 0, two[:, 0], 1) / second
+
+    @property
+    def loadings_(self):
+        """How the inputs of the extractor enter each extracted feature."""
+        check_is_fitted(self)
+        return make_loadings(self)
 
     @property
     def candidates_(self):

@@ -58,6 +58,8 @@ class TabularCAFE(
         Cluster of each row.
     diagnosis_ : list of Finding
         What speaks against the fit, see :class:`CAFE`.
+    loadings_ : DataFrame
+        How the encoded columns enter each extracted feature, see :class:`CAFE`.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -244,6 +246,11 @@ class TabularCAFE(
         for name, categories in encoder.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}
         return [known[name] for name in encoder.get_feature_names_out()]
+
+    @property
+    def loadings_(self):
+        """How the encoded columns enter each extracted feature."""
+        return self._fitted().loadings_
 
     @property
     def diagnosis_(self):

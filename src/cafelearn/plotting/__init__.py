@@ -2,6 +2,8 @@
 
 from cafelearn.plotting.agreement import AgreementDisplay
 from cafelearn.plotting.embedding import EmbeddingDisplay
+from cafelearn.plotting.explanation import ExplanationDisplay
+from cafelearn.plotting.loadings import LoadingsDisplay
 from cafelearn.plotting.noise import NoisePairsDisplay
 from cafelearn.plotting.objective import ObjectiveDisplay
 from cafelearn.plotting.ranking import CriticalDifferenceDisplay
@@ -11,6 +13,8 @@ __all__ = [
     "AgreementDisplay",
     "CriticalDifferenceDisplay",
     "EmbeddingDisplay",
+    "ExplanationDisplay",
+    "LoadingsDisplay",
     "NoisePairsDisplay",
     "ObjectiveDisplay",
     "WeightsDisplay",

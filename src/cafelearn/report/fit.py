@@ -8,6 +8,7 @@ from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.report import profiles, sections, tried, usage, words
 from cafelearn.report.embedding import embedding
 from cafelearn.report.facts import Facts
+from cafelearn.report.loadings import loadings_table
 from cafelearn.report.page import check_ready, write_page
 from cafelearn.tabular import TabularCAFE
 
@@ -102,6 +103,7 @@ def write_fit_report(
         "agreement_table": None if facts.cafe is None else tried.agreement_table(facts),
         "weights_table": sections.weights_table(facts),
         "embedding": embedding(facts),
+        "loadings_table": loadings_table(facts),
         "restarts_table": sections.restarts_table(facts),
         "restart_charts": sections.restart_charts(facts),
         "certificate": sections.certificate_section(facts),
