@@ -60,10 +60,10 @@ def explain(estimator, X, row: int) -> pd.DataFrame:
     >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
     >>> found = explain(cafe, X, 70)
     >>> found["share"].round(2)
-    petal_width     0.48
-    sepal_width     0.19
+    petal_width     0.49
+    sepal_width     0.18
     sepal_length   -0.18
-    petal_length   -0.14
+    petal_length   -0.15
     Name: share, dtype: float64
     >>> difference = found.attrs["second_distance"] ** 2 - found.attrs["first_distance"] ** 2
     >>> bool(abs(found["contribution"].sum() - difference) < 1e-12)

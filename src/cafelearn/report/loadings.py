@@ -18,6 +18,7 @@ def loadings_table(facts) -> Table | None:
     order = np.argsort(-np.abs(values).max(axis=1), kind="stable")
     order = order[: max(50, MOST_CELLS // values.shape[1])]
     top = float(np.abs(values).max()) or 1.0
+    decimals = max(2, 1 + int(np.ceil(-np.log10(top))))
     by_cluster = frame.index.nlevels > 1
     rows = []
     for i in order:
@@ -26,12 +27,13 @@ def loadings_table(facts) -> Table | None:
         rows.append(
             [
                 *(text_cell(name) for name in names),
-                *(heat_cell(float(v), float(v) / top, f"{v:.2f}") for v in values[i]),
+                *(heat_cell(float(v), float(v) / top, f"{v:.{decimals}f}") for v in values[i]),
             ]
         )
     return Table(
         "loadings-table",
-        "Loadings of the extracted features, the largest first. Brown is positive, blue negative.",
+        "Loadings of the extracted features, the largest first. Brown is positive, blue is "
+        "negative.",
         [
             Column("input", numeric=False),
             *([Column("cluster", numeric=False, choose=True)] if by_cluster else []),
