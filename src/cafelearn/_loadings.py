@@ -46,9 +46,7 @@ def make_loadings(cafe) -> pd.DataFrame:
 
 def _components(extractor):
     components = np.asarray(extractor.components_, dtype=np.float64)
-    if getattr(extractor, "whiten", False) is True and hasattr(
-        extractor, "explained_variance_"
-    ):
+    if isinstance(extractor, PCA | IncrementalPCA) and extractor.whiten:
         # Features of a whitening PCA are divided by their standard deviation.
         return components / np.sqrt(extractor.explained_variance_)[:, None]
     return components

@@ -211,7 +211,7 @@ def _show(run, found, name, place, most):
     shares = found["share"]
     run.show(
         f"Shares of the difference: {percent(shares.clip(lower=0).sum())} for cluster {first} "
-        f"(+), {percent(-shares.clip(upper=0).sum())} for cluster {second} (-)",
+        f"(+), {percent(shares.clip(upper=0).abs().sum())} for cluster {second} (-)",
         _table(found, first, second, most, with_weights=run.width() >= WIDE),
     )
     if most < len(found):
@@ -231,7 +231,7 @@ def _table(found, first, second, most, with_weights):
         table.add_row(
             plain(short(feature, 30)),
             *(f"{values[name]:.4g}" for name in shown),
-            f"{values['share']:+.1%}",
+            f"{round(values['share'], 3) + 0.0:+.1%}",
             bar(values["share"] / largest),
         )
     return table

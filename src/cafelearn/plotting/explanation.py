@@ -98,12 +98,13 @@ class ExplanationDisplay:
         self.ax_.axvline(0, color="black", linewidth=0.8)
         facts = self.contributions.attrs
         self.ax_.set_xlabel(
-            f"share of the difference in %: for cluster {facts['second']} (left), "
-            f"for cluster {facts['first']} (right)"
+            "share of the difference in %\n"
+            f"\N{LEFTWARDS ARROW} for cluster {facts['second']}     "
+            f"for cluster {facts['first']} \N{RIGHTWARDS ARROW}"
         )
         self.ax_.set_title(
-            f"in cluster {facts['first']}, next is {facts['second']}; "
-            f"margin {facts['margin']:.2f}",
+            f"cluster {facts['first']}, not cluster {facts['second']} "
+            f"(margin {facts['margin']:.2f})",
             fontsize="medium",
         )
         return self
