@@ -29,7 +29,7 @@ def other_code(path, given, names, *, has_index):
     kind = kind_of(path)[0]
     if kind == "jsonl":
         code = (
-            f"pd.read_json({str(path)!r}, lines=True, convert_dates=False, precise_float=True)"
+            f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"
         )
     else:
         code = f"pd.read_{kind}({str(path)!r})"
