@@ -28,9 +28,7 @@ def other_code(path, given, names, *, has_index):
     """The same for Parquet, Feather and JSON lines, of columns `given` that are now `names`."""
     kind = kind_of(path)[0]
     if kind == "jsonl":
-        code = (
-            f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"
-        )
+        code = f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"
     else:
         code = f"pd.read_{kind}({str(path)!r})"
     if has_index:
