@@ -64,6 +64,9 @@ ELSEWHERE = {
     "joblib.parallel_config py:function": (
         "joblib.readthedocs.io/en/stable/generated/joblib.parallel_config.html"
     ),
+    "matplotlib.axes.Axes.barh py:method": (
+        "matplotlib.org/stable/api/_as_gen/matplotlib.axes.Axes.barh.html"
+    ),
     "matplotlib.axes.Axes.imshow py:method": (
         "matplotlib.org/stable/api/_as_gen/matplotlib.axes.Axes.imshow.html"
     ),

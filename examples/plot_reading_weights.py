@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 
 from cafelearn import CAFE
 from cafelearn.explanation import explain
-from cafelearn.plotting import WeightsDisplay
+from cafelearn.plotting import ExplanationDisplay, WeightsDisplay
 
 wine = load_wine(as_frame=True)
 cafe = CAFE(n_clusters=3, n_init=20, random_state=0).fit(wine.data)
@@ -34,7 +34,7 @@ for name, weights in cafe.weights_frame().iterrows():
 
 # %%
 # What do they do to one row? The row with the smallest margin is nearly as close to another
-# cluster. Positive contributions speak for its own cluster, negative ones for the other.
+# cluster. Positive shares speak for its own cluster, negative ones for the other.
 
 row = int(cafe.assignment_margin(wine.data).argmin())
 found = explain(cafe, wine.data, row)
@@ -42,15 +42,10 @@ print(
     f"row {row}: cluster {found.attrs['first']} before cluster {found.attrs['second']}, "
     f"margin {found.attrs['margin']:.3f}"
 )
-print(found[["value", "first_center", "second_center", "contribution"]].round(3).to_string())
+print(found[["value", "first_center", "second_center", "share"]].round(3).to_string())
 
 # %%
-# The contributions as bars: they sum to almost nothing, which is why the row is in doubt.
+# The shares as bars: both sides are almost equal, which is why the row is in doubt.
 
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-contributions = 1000 * found["contribution"].iloc[::-1]
-colors = ["#0072B2" if value > 0 else "#D55E00" for value in contributions]
-axes.barh(contributions.index, contributions, color=colors)
-axes.axvline(0, color="black", linewidth=0.8)
-axes.set_xlabel(f"1000 (d² to cluster {found.attrs['second']} - d² to its own), by feature")
+ExplanationDisplay(found).plot(max_features=13)
 plt.show()

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,48 @@ class TestFit:
         assert facts["constant"] == ["same"]
         assert set(facts["label"]) == {"column", "rows", "ari", "nmi"}
         assert "do not vary" in facts["remarks"][0]
+        for cluster in facts["clusters"]:
+            assert cluster["share"] == pytest.approx(cluster["rows"] / 150)
+            first = cluster["profile"][0]
+            assert str(first["variable"]) in first["description"]
+            sizes = [abs(row["difference"]) for row in cluster["profile"]]
+            assert sizes == sorted(sizes, reverse=True)
+            assert sizes[-1] >= 0.2
+
+    def test_profiles(self, iris, cafe, tmp_path):
+        options = ("-k", 3, "--drop", "name", "--label", "species", *QUICK)
+        path, model = tmp_path / "profile.csv", tmp_path / "m.skops"
+        code, said, _ = cafe("fit", iris, *options, "--profile", path, "--model", model)
+        assert code == 0
+        assert f"Wrote the profile to {path}" in said
+        written = pd.read_csv(path)
+        expected = load_model(model).profile_frame(read_table(iris))
+        assert list(written) == list(expected)
+        np.testing.assert_allclose(written["center"], expected["center"])
+        assert written["description"].tolist() == expected["description"].tolist()
+        for row in expected.groupby("cluster").head(1).itertuples():
+            assert row.description in said
+            assert f"{row.size} ({row.share:.0%})" in said
+        kinds = ("tsv.gz", "parquet", "feather", "jsonl")
+        for kind in kinds:
+            path = tmp_path / f"profile.{kind}"
+            assert cafe("fit", iris, *options, "--profile", path, "--quiet")[0] == 0
+            np.testing.assert_allclose(read_table(path)["center"], expected["center"])
+
+    def test_the_profile_is_checked_before_computing(self, iris, cafe, tmp_path, monkeypatch):
+        monkeypatch.setattr(TabularCAFE, "fit", None)
+        taken = tmp_path / "taken.csv"
+        taken.write_text("mine")
+        for more, message in [
+            (("--profile", tmp_path / "a.xyz"), "a.xyz"),
+            (("--profile", taken), "taken.csv"),
+            (("--profile", tmp_path / "a.csv", "--out", tmp_path / "a.csv"), "the same file"),
+            (("--profile", iris, "--force"), "the same file as the file that is read"),
+        ]:
+            code, _, err = cafe("fit", iris, "-k", 3, *more)
+            assert code == 2
+            assert message in err
+        assert taken.read_text() == "mine"
 
     def test_the_number_of_clusters_is_chosen(self, iris, cafe, tmp_path):
         path = tmp_path / "m.skops"
@@ -467,6 +510,8 @@ class TestPlace:
         assert code == 0
         assert "Row 70 is in cluster" in said
         assert "petal_width" in said
+        assert re.search(r"Shares of the difference: \d+% for cluster \d", said)
+        assert re.search(r"petal_width .* [+-]\d+\.\d%", said)
         by_row, by_id = (
             json.loads(cafe("explain", model, iris, *which, "--json")[1])
             for which in (("--row", 70), ("--id", "=flower70"))
@@ -476,6 +521,7 @@ class TestPlace:
         difference = by_row["second_distance"] ** p - by_row["first_distance"] ** p
         total = sum(feature["contribution"] for feature in by_row["features"])
         assert total == pytest.approx(difference, rel=1e-9)
+        assert sum(abs(feature["share"]) for feature in by_row["features"]) == pytest.approx(1)
 
     def test_explain_needs_one_row(self, model, iris, cafe):
         for which, message in [

@@ -14,16 +14,20 @@ from matplotlib import pyplot as plt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 
-from cafelearn import CAFE, plotting
+from cafelearn import CAFE, MinkowskiWeightedKMeans, plotting
+from cafelearn.explanation import explain
 from cafelearn.plotting import (
     AgreementDisplay,
     CriticalDifferenceDisplay,
     EmbeddingDisplay,
+    ExplanationDisplay,
+    LoadingsDisplay,
     NoisePairsDisplay,
     ObjectiveDisplay,
     WeightsDisplay,
 )
 from cafelearn.plotting._axes import COLORS, MARKERS, group_style, plain_text
+from cafelearn.tabular import TabularCAFE
 from drawing import cafe, close_figures, iris
 
 
@@ -67,6 +71,9 @@ def every_display(cafe, X, y):
         (EmbeddingDisplay(cafe.transform(X), cafe.labels_, y), 2),
         (NoisePairsDisplay(cafe.feature_weights_, np.eye(3, 4, dtype=bool)), 2),
         (CriticalDifferenceDisplay({"a": 1.2, "b": 1.8}, 1.0), 1),
+        (LoadingsDisplay(cafe.loadings_.loc[:1]), 2),
+        (LoadingsDisplay(cafe.loadings_.loc[0]), 1),
+        (ExplanationDisplay(explain(cafe, X, 3)), 1),
     ]
 
 
@@ -129,6 +136,7 @@ FROM_ESTIMATOR = {
     AgreementDisplay: (),
     ObjectiveDisplay: (),
     EmbeddingDisplay: (np.zeros((5, 4)),),
+    LoadingsDisplay: (),
     NoisePairsDisplay: (np.eye(3, 4, dtype=bool), np.arange(5)),
 }
 
@@ -143,6 +151,55 @@ def test_estimators_that_do_not_fit(kind, iris):
         kind.from_estimator(fitted, *more)
     with pytest.raises(TypeError, match="got the class CAFE"):
         kind.from_estimator(CAFE, *more)
+
+
+class TestEveryEstimator:
+    """mwk-means and TabularCAFE are drawn like CAFE, wherever that has a meaning."""
+
+    @pytest.fixture
+    def model(self, iris):
+        return MinkowskiWeightedKMeans(3, n_init=2, random_state=0).fit(iris[0])
+
+    @pytest.fixture
+    def table(self, iris):
+        frame = pd.DataFrame(np.asarray(iris[0]), columns=list("abcd"))
+        frame["kind"] = ["x", "y"] * 75
+        settings = {"p": 2.0, "n_init": 2, "n_permutations": 0, "random_state": 0}
+        return TabularCAFE(CAFE(3, **settings)).fit(frame), frame
+
+    def test_mwkmeans(self, model, iris):
+        X, y = iris
+        display = WeightsDisplay.from_estimator(model)
+        np.testing.assert_array_equal(display.im_.get_array(), model.feature_weights_)
+        assert ObjectiveDisplay.from_estimator(model).paths.keys() == {2.0}
+        display = EmbeddingDisplay.from_estimator(model, X, y=y, components=(1, 2))
+        assert display.ax_.get_xlabel() == "distance to cluster 1"
+        np.testing.assert_array_equal(display.features, model.transform(X))
+        with pytest.raises(TypeError, match="needs a fitted CAFE or TabularCAFE"):
+            LoadingsDisplay.from_estimator(model)
+
+    def test_tables(self, table):
+        model, frame = table
+        display = WeightsDisplay.from_estimator(model)
+        shown = [label.get_text() for label in display.ax_.get_xticklabels()]
+        assert shown == [*"abcd", "kind=x", "kind=y"]
+        display = EmbeddingDisplay.from_estimator(model, frame)
+        np.testing.assert_array_equal(display.features, model.transform(frame))
+        np.testing.assert_array_equal(display.labels, model.labels_)
+        assert len(AgreementDisplay.from_estimator(model).names) == 6
+        assert 2.0 in ObjectiveDisplay.from_estimator(model).paths
+
+    def test_explanations(self, model, table, iris):
+        for estimator, X in ((model, iris[0]), table):
+            found = explain(estimator, X, 70)
+            display = ExplanationDisplay.from_estimator(estimator, X, 70, max_features=3)
+            widths = [bar.get_width() for bar in display.bars_]
+            np.testing.assert_allclose(widths, 100 * found["share"].iloc[:3])
+            assert f"for cluster {found.attrs['first']}" in display.ax_.get_xlabel()
+        with pytest.raises(ValueError, match="max_features to be an int above 0, got 0"):
+            ExplanationDisplay.from_estimator(model, iris[0], 70, max_features=0)
+        with pytest.raises(ValueError, match=r"explain returns, got DataFrame"):
+            ExplanationDisplay(pd.DataFrame({"share": [1.0]}))
 
 
 def test_matplotlib_is_named_when_missing(cafe, iris, monkeypatch):

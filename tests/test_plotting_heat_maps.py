@@ -186,7 +186,7 @@ class TestAgreement:
             AgreementDisplay(np.eye(2), ["a", "b", "c"])
         with pytest.raises(ValueError, match="chosen to be one of 'a', 'b', got 'c'"):
             AgreementDisplay(np.eye(2), ["a", "b"], chosen="c")
-        with pytest.raises(TypeError, match="needs a fitted CAFE, got a MinkowskiWeighted"):
+        with pytest.raises(TypeError, match="needs a fitted CAFE or TabularCAFE, got a Mink"):
             AgreementDisplay.from_estimator(model)
 
 

@@ -250,10 +250,11 @@ class TestFitReport:
         cafe, X, _ = fitted
         text = write_fit_report(cafe, X, tmp_path / "a.html").read_text(encoding="utf-8")
         code = re.search(r'<pre id="snippet".*?<code>(.*?)</code>', text, re.DOTALL).group(1)
-        names = {"X": X, "X_new": X.head(7)}
+        names = {"X": X}
         exec(code.replace("&#39;", "'"), names)
         np.testing.assert_array_equal(names["features"], cafe.transform(X))
-        np.testing.assert_array_equal(names["labels"], cafe.labels_[:7])
+        np.testing.assert_array_equal(names["new_labels"], cafe.labels_)
+        pd.testing.assert_frame_equal(names["profile"], cafe.profile_frame(X))
 
     def test_without_classes_names_and_choice(self, tmp_path):
         X, _ = make_blobs(60, 4, 2, n_noise=1)
@@ -639,7 +640,7 @@ class TestRefusals:
             write_fit_report(CAFE(2), self.X, tmp_path / "a.html")
 
     def test_another_estimator(self, tmp_path):
-        with pytest.raises(TypeError, match=r"needs a fitted cafelearn\.CAFE, got KMeans"):
+        with pytest.raises(TypeError, match=r"MinkowskiWeightedKMeans, got KMeans"):
             write_fit_report(KMeans(2), self.X, tmp_path / "a.html")
 
     def test_other_rows(self, tmp_path):

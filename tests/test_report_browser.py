@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cafelearn import CAFE
+from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn.experiments.published import published
 from cafelearn.report import write_experiment_report, write_fit_report
+from cafelearn.tabular import TabularCAFE
 from conftest import make_blobs
+from test_profiles import QUICK, customers
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(
@@ -124,6 +126,66 @@ def center(page, selector):
     settle(page)
     box = page.locator(selector).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+class TestEveryEstimator:
+    """Each report opens without an error, shows profiles first, and its parts can be used."""
+
+    @pytest.fixture(params=["CAFE", "TabularCAFE", "MinkowskiWeightedKMeans"])
+    def opened(self, request, visit, fitted, tmp_path):
+        cafe, X, _ = fitted
+        if request.param == "TabularCAFE":
+            X = customers()
+            estimator = TabularCAFE(CAFE(2, **QUICK)).fit(X)
+        elif request.param == "CAFE":
+            estimator = cafe
+        else:
+            estimator = MinkowskiWeightedKMeans(3, n_init=2, random_state=0).fit(X)
+        path = write_fit_report(estimator, X, tmp_path / "a.html")
+        return visit(path), estimator, X, path
+
+    def test_profiles_come_after_the_summary(self, opened):
+        page, estimator, X, _ = opened
+        ids = page.eval_on_selector_all("section", "all => all.map(one => one.id)")
+        assert ids[:2] == ["summary", "clusters"]
+        first = estimator.profile_frame(X).groupby("cluster").head(1)
+        cards = page.locator(".card:has(.traits)").all_inner_texts()
+        assert len(cards) == len(first)
+        for card, description in zip(cards, first["description"], strict=True):
+            assert description in card
+
+    def test_hover_over_a_profile(self, opened):
+        page, _, _, _ = opened
+        page.mouse.move(*center(page, "#profile-table tbody tr:nth-child(1) td:nth-child(2)"))
+        lines = tip(page).splitlines()
+        assert lines[0].endswith(" · cluster 0")
+        assert lines[1].startswith("mean or share ")
+        assert any(line.endswith(" the rest") for line in lines)
+        assert lines[-1].startswith("weight ")
+
+    def test_points_and_loadings(self, opened):
+        page, estimator, _, _ = opened
+        assert page.locator(".plot .points").count() >= 2
+        has_features = not isinstance(estimator, MinkowskiWeightedKMeans)
+        assert (page.locator("#loadings-table").count() == 1) == has_features
+        assert (page.locator("#candidates").count() == 1) == has_features
+
+    def test_every_link_of_the_head_has_a_section(self, opened):
+        page, _, _, _ = opened
+        links = page.eval_on_selector_all("nav a", "all => all.map(a => a.hash.slice(1))")
+        ids = page.eval_on_selector_all("section", "all => all.map(one => one.id)")
+        assert sorted(links) == sorted(ids)
+
+    def test_narrow_and_printed(self, opened, visit):
+        _, _, _, path = opened
+        page = visit(path, width=400)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page = visit(path, width=688)
+        page.emulate_media(media="print")
+        right = page.evaluate(
+            "document.querySelector('#profile-table table').getBoundingClientRect().right"
+        )
+        assert right <= 689
 
 
 class TestFit:

@@ -95,6 +95,8 @@ class TestExplain:
             assert found.attrs["margin"] == pytest.approx(1 - two[0] / two[1])
             size = found["contribution"].abs().to_numpy()
             assert (np.diff(size) <= 0).all()
+            np.testing.assert_allclose(found["share"], found["contribution"] / size.sum())
+            assert found["share"].abs().sum() == pytest.approx(1)
 
     def test_units_are_those_of_the_data(self):
         X = IRIS.drop(columns="target")
@@ -109,6 +111,18 @@ class TestExplain:
         )
         assert set(plain.index) == {"x0", "x1", "x2", "x3"}
         assert plain.attrs == found.attrs
+
+    def test_frames_of_mwkmeans_keep_their_names(self, recwarn):
+        X = IRIS.drop(columns="target")
+        model = MinkowskiWeightedKMeans(3, n_init=2, random_state=0).fit(X)
+        assert set(explain(model, X, 3).index) == set(X.columns)
+        assert not recwarn.list
+
+    def test_no_difference_has_no_shares(self):
+        # The third row is half way between two clusters, and differs in nothing else.
+        X = np.array([[0.0, 1.0], [2.0, 1.0], [1.0, 1.0]])
+        model = MinkowskiWeightedKMeans(2, weighting="uniform", init=X[:2]).fit(X[:2])
+        assert explain(model, X, 2)["share"].tolist() == [0, 0]
 
     def test_bad_calls(self):
         X = IRIS.drop(columns="target")

@@ -3,7 +3,6 @@
 from numbers import Integral, Real
 
 import numpy as np
-import pandas as pd
 from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
@@ -27,7 +26,9 @@ from cafelearn._candidates import (
     make_scaler,
 )
 from cafelearn._labels import family_positions
+from cafelearn._loadings import make_loadings
 from cafelearn._n_clusters import fit_chosen, number_frame
+from cafelearn._profiles import ProfileMixin
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
@@ -76,7 +77,13 @@ PAPER = {
 }
 
 
-class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class CAFE(
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     """Cluster-Adaptive Feature Extraction.
 
     Features that matter in some clusters and are noise in others mislead PCA and its kin,
@@ -188,6 +195,13 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         The fitted extractor.
     scaler_ : transformer or None
         The fitted scaler of the candidate chosen.
+    loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
+        How the inputs of the extractor enter each extracted feature, for linear extractors:
+        the coefficients of PCA and ICA, the components of NMF. With ``rescaling="distances"``
+        the inputs are the scaled features and the log distances to the centres, both parts
+        brought to the same total variance. With "origin" and "centroid" the weights of the
+        clusters are part of the loadings, and the index has two levels, cluster and input.
+        Other extractors have no such attribute.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -469,20 +483,11 @@ class CAFE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         second = np.where(two[:, 1] > 0, two[:, 1], 1)
         return 1 - np.where(two[:, 1] > 0, two[:, 0], 1) / second
 
-    def weights_frame(self):
-        """The feature weights as a table with names.
-
-        Returns
-        -------
-        weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per feature.
-        """
+    @property
+    def loadings_(self):
+        """How the inputs of the extractor enter each extracted feature."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{v}" for v in range(self.n_features_in_)]
-        index = [f"cluster {l}" for l in range(len(self.feature_weights_))]
-        return pd.DataFrame(self.feature_weights_, index=index, columns=names)
+        return make_loadings(self)
 
     @property
     def candidates_(self):

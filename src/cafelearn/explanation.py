@@ -7,18 +7,20 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._profiles import feature_names
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.tabular import TabularCAFE
 
 
 def explain(estimator, X, row: int) -> pd.DataFrame:
-    """Tell which features put a row in its cluster and not in the next nearest.
+    """Find which features put a row in its cluster and not in the next nearest.
 
     The p-th power of the distance to a centre is a sum over features, so the difference
     of two of them is one, too: ``d_second**p - d_first**p``, where d_first is the distance to
     the nearest centre. A feature with a positive contribution speaks for the cluster of the
-    row, one with a negative contribution for the other.
+    row, one with a negative contribution for the other. Shares put the contributions on a
+    scale that does not depend on the data: their absolute values sum to 1.
 
     Parameters
     ----------
@@ -38,7 +40,9 @@ def explain(estimator, X, row: int) -> pd.DataFrame:
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
         - ``first_term``, ``second_term`` : what the feature adds to ``d**p``;
-        - ``contribution`` : ``second_term - first_term``.
+        - ``contribution`` : ``second_term - first_term``;
+        - ``share`` : the contribution as a share of the difference that all features make
+          together, those for and those against: ``contribution / sum(abs(contribution))``.
 
         Its ``attrs`` hold ``first`` and ``second`` (the clusters), ``first_distance``,
         ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
@@ -55,12 +59,12 @@ def explain(estimator, X, row: int) -> pd.DataFrame:
     >>> X = load("iris").frame.drop(columns="target")
     >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
     >>> found = explain(cafe, X, 70)
-    >>> found["contribution"].round(4)
-    petal_width     0.0031
-    sepal_width     0.0012
-    sepal_length   -0.0012
-    petal_length   -0.0009
-    Name: contribution, dtype: float64
+    >>> found["share"].round(2)
+    petal_width     0.49
+    sepal_width     0.18
+    sepal_length   -0.18
+    petal_length   -0.15
+    Name: share, dtype: float64
     >>> difference = found.attrs["second_distance"] ** 2 - found.attrs["first_distance"] ** 2
     >>> bool(abs(found["contribution"].sum() - difference) < 1e-12)
     True
@@ -75,7 +79,8 @@ def explain(estimator, X, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    terms = (weights * np.abs(scaled[0] - centers)) ** model.p
+    # The rows of an mwk-means may be a frame, whose names the model compares.
+    terms = (weights * np.abs(np.asarray(scaled)[0] - centers)) ** model.p
     shown = centers if scaler is None else _in_units(scaler, centers)
     found = pd.DataFrame(
         {
@@ -90,6 +95,8 @@ def explain(estimator, X, row: int) -> pd.DataFrame:
         },
         index=names,
     )
+    total = found["contribution"].abs().sum()
+    found["share"] = found["contribution"] / total if total > 0 else 0.0
     order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
     found = found.iloc[order]
     one, two = float(distances[first]), float(distances[second])
@@ -116,13 +123,11 @@ def _place(estimator, X, row):
     if isinstance(estimator, TabularCAFE):
         one, estimator = estimator.encode(one), estimator.cafe_
     values = np.asarray(one, dtype=np.float64)[0]
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{v}" for v in range(estimator.n_features_in_)]
+    names = feature_names(estimator)
     if isinstance(estimator, CAFE):
         scaled = estimator._checked(one)
         return estimator.model_, estimator.scaler_, values, scaled, names
-    return estimator, None, values, np.asarray(one), names
+    return estimator, None, values, one, names
 
 
 def _one_row(X, row):

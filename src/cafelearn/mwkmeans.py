@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._profiles import ProfileMixin
 from cafelearn._validation import (
     check_data,
     check_weights,
@@ -32,7 +33,11 @@ from cafelearn.starts import prepare, run_starts
 
 
 class MinkowskiWeightedKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """Minkowski weighted k-means: every cluster learns which features matter to it.
 

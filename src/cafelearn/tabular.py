@@ -14,13 +14,18 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._profiles import ProfileMixin
 from cafelearn._validation import is_dask
 from cafelearn.cafe import CAFE
 from cafelearn.encoding import TableEncoder
 
 
 class TabularCAFE(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """CAFE on a data frame of numbers, text and truth values.
 
@@ -57,6 +62,8 @@ class TabularCAFE(
         The numbers of clusters that were tried, see :class:`CAFE`.
     diagnosis_ : list of Finding
         What speaks against the fit, see :class:`CAFE`.
+    loadings_ : DataFrame
+        How the encoded columns enter each extracted feature, see :class:`CAFE`.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -233,6 +240,21 @@ class TabularCAFE(
         if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
             encoded.index = pd.Index(X[self.id_column], name=self.id_column)
         return encoded
+
+    def _profiled(self, X):
+        return self._fitted(), self.encode(X)
+
+    def _profile_columns(self):
+        encoder = self.encoder_
+        known = {name: (name, None) for name in encoder.numbers_}
+        for name, categories in encoder.categories_.items():
+            known |= {f"{name}={category}": (name, category) for category in categories}
+        return [known[name] for name in encoder.get_feature_names_out()]
+
+    @property
+    def loadings_(self):
+        """How the encoded columns enter each extracted feature."""
+        return self._fitted().loadings_
 
     @property
     def diagnosis_(self):

@@ -170,6 +170,12 @@ def fit(
         Path | None,
         typer.Option(help="Write a report to this file (.html).", rich_help_panel=OUTPUT),
     ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the profile of each cluster to this table.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
@@ -185,7 +191,7 @@ def fit(
     """
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header)
-        is_large = _check_files(out, model, report, force, data, extractor, scheduler)
+        is_large = _check_files(out, model, report, profile, force, data, extractor, scheduler)
         method = method_settings(
             paper, selection, p, scaling, weighting, offset, rescaling, n_init
         )
@@ -204,15 +210,18 @@ def fit(
             id_column=row_id,
         )
         if is_large:
-            _fit_large(run, estimator, data, scheduler, label, out, model, report, force)
+            _fit_large(
+                run, estimator, data, scheduler, label, out, model, report, profile, force
+            )
             return
-        frame = _read(run, data, reading)
+        frame, code = _read(run, data, reading)
         _check_names(frame, label, row_id)
-        _fit(run, estimator, frame, label)
-        _write(run, estimator, frame, label, data, out, model, report, force)
+        described = _fit(run, estimator, frame, label)
+        files = _write_profile(described, profile, force)
+        _write(run, estimator, frame, label, data, code, out, model, report, force, files)
 
 
-def _check_files(out, model, report, force, data, extractor, scheduler):
+def _check_files(out, model, report, profile, force, data, extractor, scheduler):
     """Everything that can fail about the files before anything is computed.
 
     Returns whether the data is read with Dask.
@@ -224,10 +233,11 @@ def _check_files(out, model, report, force, data, extractor, scheduler):
     is_large = check_scheduler(data, scheduler)
     if is_large and out is not None:
         check_features(out, force, data=data)
-    outputs = {"--out": None if is_large else out, "--model": model, "--report": report}
-    check_outputs(outputs, force, data)
-    if out is not None and not is_large and kind_of(out)[0] in ("parquet", "feather"):
-        need("pyarrow", "--out", "cli")
+    tables = {"--out": None if is_large else out, "--profile": profile}
+    check_outputs(tables | {"--model": model, "--report": report}, force, data)
+    for option, path in tables.items():
+        if path is not None and kind_of(path)[0] in ("parquet", "feather"):
+            need("pyarrow", option, "cli")
     if model is not None:
         need("skops", "--model", "cli")
         if extractor is Extractor.umap:
@@ -249,10 +259,11 @@ def _check_names(frame, label, row_id):
 def _read(run, data, reading):
     from cafelearn.cli.reading import read_table
 
-    frame = read_table(data, reading, run.remark)
+    trace = {}
+    frame = read_table(data, reading, run.remark, trace)
     run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
     run.tell(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
-    return frame
+    return frame, trace["code"]
 
 
 def _estimator(clusters, cafe, **columns):
@@ -262,24 +273,28 @@ def _estimator(clusters, cafe, **columns):
     return TabularCAFE(CAFE(clusters, **cafe), **columns)
 
 
-def _fit_large(run, estimator, data, scheduler, label, out, model, report, force):
+def _fit_large(run, estimator, data, scheduler, label, out, model, report, profile, force):
     from cafelearn.cli import large_fit as large
     from cafelearn.cli.large_pass import computing, read
+    from cafelearn.cli.reading_code import large_code
 
     with computing(scheduler, estimator.cafe.n_jobs):
         table = read(run, data, run.tell)
         _check_names(table.frame, label, estimator.id_column)
-        large.fit(run, estimator, table, label, out, force)
+        described = large.fit(run, estimator, table, label, out, force)
         _remark_columns(run, estimator, table.frame.partitions[0].compute().head(1_000))
-        files = {} if out is None else {"features": out}
+        files = _write_profile(described, profile, force)
+        if out is not None:
+            files["features"] = out
         if model is not None:
             files["model"] = _save(estimator, model, force)
         if report is not None:
-            encoded, names, known = large.sample(
+            rows, names, known = large.sample(
                 estimator, table, label, estimator.cafe.random_state
             )
-            files["report"] = _report(estimator, encoded, names, known, data, report, force)
-            run.facts["report_rows"] = len(encoded)
+            code = large_code(data, len(table.frame.columns))
+            files["report"] = _report(estimator, rows, names, known, data, code, report, force)
+            run.facts["report_rows"] = len(rows)
     _say_files(run, files)
 
 
@@ -304,11 +319,13 @@ def _fit(run, estimator, frame, label):
     labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
     names = None if estimator.id_column is None else encoded.index
     counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
-    run.facts |= facts_of(estimator, counts, *doubtful_rows(labels, margin, names))
+    profile = estimator.profile_frame(frame)
+    run.facts |= facts_of(estimator, counts, profile, *doubtful_rows(labels, margin, names))
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = agreement_with(estimator.labels_, frame[label])
     show_fit(run, run.facts)
+    return profile
 
 
 def _remark_columns(run, estimator, frame):
@@ -331,8 +348,16 @@ def _remark_columns(run, estimator, frame):
         )
 
 
-def _write(run, estimator, frame, label, data, out, model, report, force):
-    files = {}
+def _write_profile(profile, path, force):
+    """The profile as a file, if that is wanted; what was written, by name."""
+    if path is None:
+        return {}
+    from cafelearn.cli.writing import write_table
+
+    return {"profile": write_table(profile, path, force)}
+
+
+def _write(run, estimator, frame, label, data, code, out, model, report, force, files):
     if out is not None:
         from cafelearn.cli.place import features_table, row_names
         from cafelearn.cli.writing import write_table
@@ -343,10 +368,9 @@ def _write(run, estimator, frame, label, data, out, model, report, force):
     if model is not None:
         files["model"] = _save(estimator, model, force)
     if report is not None:
-        encoded = estimator.encode(frame)
-        names = None if estimator.id_column is None else encoded.index
+        names = None if estimator.id_column is None else frame[estimator.id_column]
         known = None if label is None else frame[label].to_numpy()
-        files["report"] = _report(estimator, encoded, names, known, data, report, force)
+        files["report"] = _report(estimator, frame, names, known, data, code, report, force)
     _say_files(run, files)
 
 
@@ -362,20 +386,21 @@ def _say_files(run, files):
         run.say(f"Wrote the {what} to {path}")
 
 
-def _report(estimator, encoded, row_ids, known, data, report, force):
+def _report(estimator, rows, row_ids, known, data, code, report, force):
     import shlex
     import sys
 
     from cafelearn.report import write_fit_report
 
     return write_fit_report(
-        estimator.cafe_,
-        encoded,
+        estimator,
+        rows,
         report,
         row_ids=row_ids,
         y=known,
         title=f"CAFE on {data.name}",
         source=data.name,
         command=shlex.join(["cafe", *sys.argv[1:]]),
+        read=code,
         force=force,
     )

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._profiles import ProfileSums, make_profile, merge_sums, profile_sums
 from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
 from cafelearn.cli.summary import (
@@ -22,7 +23,10 @@ MOST_CLASSES = 1_000
 
 
 def fit(run, estimator, large, label, out, force):
-    """Fit, look at every row once more, write the features, and say what was found."""
+    """Fit, look at every row once more, write the features, and say what was found.
+
+    Returns the profile of the clusters.
+    """
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
@@ -30,15 +34,19 @@ def fit(run, estimator, large, label, out, force):
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
     found = _survey(run, estimator, large, label, out, force)
-    run.facts |= facts_of(estimator, found.counts, found.n_doubtful, found.doubtful)
+    profile = make_profile(
+        found.profile, estimator.cafe_.feature_weights_, estimator._profile_columns()
+    )
+    run.facts |= facts_of(estimator, found.counts, profile, found.n_doubtful, found.doubtful)
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = _agreement(found.classes, label)
     show_fit(run, run.facts)
+    return profile
 
 
 def sample(estimator, large, label, seed):
-    """At most REPORT_ROWS rows: the encoded table, its rows' names and their classes."""
+    """At most REPORT_ROWS rows: a table, its rows' names and their classes."""
     import dask
     import pandas as pd
 
@@ -55,9 +63,8 @@ def sample(estimator, large, label, seed):
             tasks.append(dask.delayed(_take)(part, places))
             rows.append(begin + places)
     frame = pd.concat(dask.compute(*tasks), ignore_index=True)
-    encoded = estimator.encode(frame)
-    names = np.concatenate(rows) if estimator.id_column is None else encoded.index
-    return encoded, names, None if label is None else frame[label].to_numpy()
+    names = np.concatenate(rows) if estimator.id_column is None else frame[estimator.id_column]
+    return frame, names, None if label is None else frame[label].to_numpy()
 
 
 def _take(frame, places):
@@ -71,6 +78,7 @@ class Survey(NamedTuple):
     n_doubtful: int
     doubtful: list  # the most doubtful rows, as facts
     classes: dict  # class -> rows of it in each cluster
+    profile: ProfileSums
 
 
 def _survey(run, estimator, large, label, out, force):
@@ -82,7 +90,8 @@ def _survey(run, estimator, large, label, out, force):
 
 def _survey_part(frame, first, path, estimator, label, id_type):
     names = None if estimator.id_column is None else frame[estimator.id_column]
-    table = features_table(estimator.cafe_, estimator.encode(frame), names, first)
+    encoded = estimator.encode(frame)
+    table = features_table(estimator.cafe_, encoded, names, first)
     if path is not None:
         write_part(table, path, id_type)
     cluster, margin = table["cluster"].to_numpy(), table["margin"].to_numpy()
@@ -90,7 +99,8 @@ def _survey_part(frame, first, path, estimator, label, id_type):
     ids = None if names is None else names.to_numpy()
     classes = {} if label is None else _classes(frame[label], cluster, k)
     counts = np.bincount(cluster, minlength=k)
-    return Survey(counts, *doubtful_rows(cluster, margin, ids, first), classes)
+    profile = profile_sums(encoded.to_numpy(), cluster, k)
+    return Survey(counts, *doubtful_rows(cluster, margin, ids, first), classes, profile)
 
 
 def _classes(known, cluster, k):
@@ -118,6 +128,7 @@ def _merged(parts):
         sum(part.n_doubtful for part in parts),
         doubtful[:LOWEST],
         classes,
+        merge_sums([part.profile for part in parts]),
     )
 
 

@@ -41,7 +41,7 @@ def read_large(path, remark=lambda text: None):
     path = Path(path).absolute()  # workers may have been started elsewhere
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
-    if path.is_dir() and not _is_zarr(path):
+    if path.is_dir() and not is_zarr(path):
         return _read_parquet(path, remark)
     return _read_array(path)
 
@@ -56,7 +56,8 @@ def need_dask(path):
         ) from error
 
 
-def _is_zarr(path):
+def is_zarr(path):
+    """Whether a directory is a Zarr array."""
     marks = ("zarr.json", ".zarray", ".zgroup")
     return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
 

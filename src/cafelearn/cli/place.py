@@ -195,6 +195,8 @@ def _row_of(estimator, frame, row, row_id):
 
 
 def _show(run, found, name, place, most):
+    from cafelearn._profiles import percent
+
     facts = dict(found.attrs)
     run.facts |= {"row": place} | facts
     run.facts["features"] = [
@@ -206,14 +208,15 @@ def _show(run, found, name, place, most):
         f"Distances {facts['first_distance']:.4g} and {facts['second_distance']:.4g}, "
         f"margin {facts['margin']:.3f}, p = {facts['p']:g}"
     )
+    shares = found["share"]
     run.show(
-        f"What speaks for cluster {first} (+) and for cluster {second} (-); the sum is "
-        f"{found['contribution'].sum():.4g}",
+        f"Shares of the difference: {percent(shares.clip(lower=0).sum())} for cluster {first} "
+        f"(+), {percent(shares.clip(upper=0).abs().sum())} for cluster {second} (-)",
         _table(found, first, second, most, with_weights=run.width() >= WIDE),
     )
     if most < len(found):
-        rest = found["contribution"].iloc[most:].sum()
-        run.say(f"The other {len(found) - most:,} features add {rest:+.3g}")
+        rest = shares.iloc[most:].sum()
+        run.say(f"The other {len(found) - most:,} features add {rest:+.1%}")
 
 
 def _table(found, first, second, most, with_weights):
@@ -222,13 +225,13 @@ def _table(found, first, second, most, with_weights):
     if with_weights:
         columns += [f">weight {first}", f">weight {second}"]
         shown += ["first_weight", "second_weight"]
-    table = make_table(*columns, ">contribution", "")
-    largest = found["contribution"].abs().max() or 1.0
+    table = make_table(*columns, ">share", "")
+    largest = found["share"].abs().max() or 1.0
     for feature, values in found.head(most).iterrows():
         table.add_row(
             plain(short(feature, 30)),
             *(f"{values[name]:.4g}" for name in shown),
-            f"{values['contribution']:+.3g}",
-            bar(values["contribution"] / largest),
+            f"{round(values['share'], 3) + 0.0:+.1%}",
+            bar(values["share"] / largest),
         )
     return table

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cafelearn._words import listed
 from cafelearn.cli.options import Reading
+from cafelearn.cli.reading_code import other_code, text_code
 from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -29,12 +30,13 @@ PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
 
-def read_table(path, reading=PLAIN, remark=lambda text: None):
+def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     """The table in a file, as a data frame whose columns have distinct names.
 
-    `remark` is called with a sentence for everything that was repaired or guessed.
+    `remark` is called with a sentence for everything that was repaired or guessed. The dict
+    `trace` is given the same reading as code for pandas, under "code".
     """
-    path = Path(path)
+    path, trace = Path(path), {} if trace is None else trace
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a directory; a single file is needed.")
     if not path.exists():
@@ -46,14 +48,17 @@ def read_table(path, reading=PLAIN, remark=lambda text: None):
         if compressed:
             _check_unpacked(path)
         if kind in ("csv", "tsv"):
-            frame = _read_text(path, kind, compressed, reading, remark)
+            frame = _read_text(path, kind, compressed, reading, remark, trace)
         elif kind == "jsonl":
             frame = _read_json_lines(path, compressed)
         else:
-            frame = _read_arrow(path, kind, remark)
+            frame = _read_arrow(path, kind, remark, trace)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is no gzip file, or cut off: {error}.") from error
-    frame.columns = repaired(frame.columns, remark)
+    given, has_index = list(frame.columns), trace.pop("has_index", False)
+    frame.columns = repaired(given, remark)
+    if "code" not in trace:
+        trace["code"] = other_code(path, given, frame.columns, has_index=has_index)
     if not len(frame.columns):
         raise ValueError(f"{path} has no columns.")
     if not len(frame):
@@ -106,7 +111,7 @@ def repaired(names, remark):
     return out
 
 
-def _read_text(path, kind, compressed, reading, remark):
+def _read_text(path, kind, compressed, reading, remark, trace):
     import pandas as pd
 
     encoding = _encoding(path, compressed, remark)
@@ -125,6 +130,17 @@ def _read_text(path, kind, compressed, reading, remark):
         if len(row) > len(header):
             raise ValueError(_too_many(path, line, len(row), len(header)))
     names = repaired(header, remark)
+    spaces = any(f"{delimiter} " in line for line in lines)
+    trace["code"] = text_code(
+        path,
+        delimiter,
+        reading,
+        encoding,
+        first=first,
+        header=header,
+        names=names,
+        spaces=spaces,
+    )
     try:
         frame = pd.read_csv(
             path,
@@ -294,7 +310,7 @@ def _check_cells(path, metadata):
         )
 
 
-def _read_arrow(path, kind, remark):
+def _read_arrow(path, kind, remark, trace):
     import pandas as pd
 
     try:
@@ -315,6 +331,6 @@ def _read_arrow(path, kind, remark):
         words = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None
     if not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index()
+        frame, trace["has_index"] = frame.reset_index(), True
         remark(f"The index of the table is read as a column, {str(frame.columns[0])!r}.")
     return frame

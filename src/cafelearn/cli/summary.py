@@ -4,12 +4,22 @@ import math
 import warnings
 from contextlib import contextmanager
 
-from cafelearn.cli.tables import make_table, plain, short
+from cafelearn.cli.tables import make_table, short, stacked
 
 DOUBTFUL = 0.1  # margins below it
 TOP = 5
 LOWEST = 5
 RUNNERS_UP = 3
+LINES = 3
+PROFILE = (
+    "variable",
+    "category",
+    "center",
+    "spread",
+    "overall",
+    "difference",
+    "description",
+)
 SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
 
 
@@ -23,9 +33,10 @@ def findings_shown_here():
         yield
 
 
-def facts_of(model, counts, n_doubtful, doubtful):
+def facts_of(model, counts, profile, n_doubtful, doubtful):
     """Facts about a fitted TabularCAFE: rows of each cluster, and the most doubtful ones."""
     from cafelearn._labels import chosen_position, settings_words
+    from cafelearn._profiles import portraits
 
     cafe, weights = model.cafe_, model.weights_frame()
     frame = cafe.candidates_
@@ -36,12 +47,17 @@ def facts_of(model, counts, n_doubtful, doubtful):
         for i, record in enumerate(frame.to_dict("records"))
     ]
     clusters = []
-    for l in range(len(weights)):
+    for l, portrait in enumerate(portraits(profile, TOP)):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
         clusters.append(
             {
                 "cluster": l,
                 "rows": int(counts[l]),
+                "share": portrait.share,
+                "profile": [
+                    {name: _known(row[name]) for name in PROFILE}
+                    for row in portrait.different.to_dict("records")
+                ],
                 "top_features": [
                     {"feature": name, "weight": float(weight)} for name, weight in top.items()
                 ],
@@ -127,13 +143,7 @@ def show_fit(out, facts):
             f"Agreement of the clusters with {label['column']!r}: "
             f"ARI {label['ari']:.3f}, NMI {label['nmi']:.3f}"
         )
-    table = make_table(">cluster", ">rows", "features with the highest weights")
-    for cluster in facts["clusters"]:
-        top = ", ".join(
-            f"{short(top['feature'])} {top['weight']:.3g}" for top in cluster["top_features"]
-        )
-        table.add_row(str(cluster["cluster"]), f"{cluster['rows']:,}", plain(top))
-    out.show("Clusters", table)
+    _show_clusters(out, facts["clusters"], facts["features"])
     _say_doubtful(out, facts["doubtful"])
     for finding in facts["diagnosis"]:
         if finding["severity"] != "severe":
@@ -165,6 +175,30 @@ def _ranges(numbers):
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
+
+
+def _show_clusters(out, clusters, n_features):
+    """What sets each cluster apart and what it is compact on, a few lines each."""
+    from cafelearn._profiles import ALIKE, percent
+
+    table = make_table(
+        ">cluster", ">rows", "differs most from the rest in", "highest weights (most compact)"
+    )
+    for cluster in clusters:
+        # Rounding aside, equal weights are all that of the first.
+        is_weighted = cluster["top_features"][0]["weight"] * n_features > ALIKE
+        lines = [short(row["description"], 56) for row in cluster["profile"][:LINES]]
+        top = [
+            f"{short(top['feature'], 28)} {top['weight']:.3g}"
+            for top in cluster["top_features"][:LINES]
+        ]
+        table.add_row(
+            str(cluster["cluster"]),
+            f"{cluster['rows']:,} ({percent(cluster['share'])})",
+            stacked(lines or ["nothing by much"]),
+            stacked(top if is_weighted else ["all alike"]),
+        )
+    out.show("Clusters", table)
 
 
 def _say_choice(out, facts):

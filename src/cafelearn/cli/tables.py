@@ -32,6 +32,13 @@ def plain(text):
     return Text(clean(text))
 
 
+def stacked(lines):
+    """A cell of several lines, each without line breaks of its own."""
+    from rich.text import Text
+
+    return Text("\n").join(map(plain, lines))
+
+
 def short(name, length=40):
     """A name that leaves room for others."""
     name = str(name)

@@ -32,7 +32,7 @@ except ImportError as error:
 from cafelearn.distributed.cafe import fit_cafe  # noqa: F401
 from cafelearn.distributed.files import from_npy
 from cafelearn.distributed.fitting import fit_mwkmeans, sample_rows  # noqa: F401
-from cafelearn.distributed.lazy import lazily, score  # noqa: F401
+from cafelearn.distributed.lazy import lazily, profile, score  # noqa: F401
 from cafelearn.distributed.moments import fit_range_scaler  # noqa: F401
 from cafelearn.distributed.tables import encode_parts, fit_encoder  # noqa: F401
 

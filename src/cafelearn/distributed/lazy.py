@@ -2,17 +2,22 @@
 
 from copy import copy
 
+import dask
 import dask.array as da
 import numpy as np
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._profiles import merge_sums, profile_sums
 from cafelearn.distributed.inputs import as_array, as_weights
 
 # What is known once the collection has been checked, or would carry it into every task.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
 # Methods that give one number for each row, and the type of that.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
+
+# So many sums of blocks are merged in one task.
+MERGED = 16
 
 
 def lazily(estimator, name, X):
@@ -130,3 +135,45 @@ def _score(block, weights=None, estimator=None):
     if len(block) == 0 or (weights is not None and not weights.any()):
         return np.zeros((1, 1))
     return np.full((1, 1), estimator.score(block, sample_weight=weights))
+
+
+def profile(estimator, X, sample_weight):
+    """The sums behind `profile_frame`; computed at once.
+
+    Parameters
+    ----------
+    estimator : MinkowskiWeightedKMeans or CAFE
+        Fitted.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        The rows.
+    sample_weight : array-like, dask.array.Array or None
+        Their weights.
+
+    Returns
+    -------
+    sums : ProfileSums
+        Those of all blocks.
+    """
+    check_is_fitted(estimator)
+    X, _ = as_array(estimator, X, reset=False)
+    sample_weight, X = as_weights(sample_weight, X)
+    blocks = X.to_delayed().ravel()
+    weights = (
+        [None] * len(blocks) if sample_weight is None else sample_weight.to_delayed().ravel()
+    )
+    worker = dask.delayed(detached(estimator), pure=False, traverse=False)
+    tasks = [
+        dask.delayed(_profile)(block, weight, worker)
+        for block, weight in zip(blocks, weights, strict=True)
+    ]
+    while len(tasks) > MERGED:
+        tasks = [
+            dask.delayed(merge_sums)(tasks[i : i + MERGED])
+            for i in range(0, len(tasks), MERGED)
+        ]
+    return merge_sums(dask.compute(*tasks))
+
+
+def _profile(block, weights, estimator):
+    labels = estimator.predict(block) if len(block) else np.empty(0, dtype=np.int32)
+    return profile_sums(block, labels, len(estimator.feature_weights_), weights)

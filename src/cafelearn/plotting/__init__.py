@@ -2,6 +2,8 @@
 
 from cafelearn.plotting.agreement import AgreementDisplay
 from cafelearn.plotting.embedding import EmbeddingDisplay
+from cafelearn.plotting.explanation import ExplanationDisplay
+from cafelearn.plotting.loadings import LoadingsDisplay
 from cafelearn.plotting.noise import NoisePairsDisplay
 from cafelearn.plotting.numbers import NumberOfClustersDisplay
 from cafelearn.plotting.objective import ObjectiveDisplay
@@ -12,6 +14,8 @@ __all__ = [
     "AgreementDisplay",
     "CriticalDifferenceDisplay",
     "EmbeddingDisplay",
+    "ExplanationDisplay",
+    "LoadingsDisplay",
     "NoisePairsDisplay",
     "NumberOfClustersDisplay",
     "ObjectiveDisplay",

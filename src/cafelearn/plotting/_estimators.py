@@ -1,4 +1,4 @@
-"""What the displays read from fitted estimators and from class labels."""
+"""Input of the displays: fitted estimators and class labels."""
 
 import numpy as np
 import pandas as pd
@@ -6,28 +6,34 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._profiles import feature_names as names_of
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.tabular import TabularCAFE
 
 
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
-    """Raise unless `estimator` is one of `kinds`, and fitted."""
+    """Raise unless `estimator` is one of `kinds`, and fitted.
+
+    A TabularCAFE will do where a CAFE does. Returns the estimator, or the CAFE within.
+    """
+    if CAFE in kinds:
+        kinds = (*kinds, TabularCAFE)
     if not isinstance(estimator, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         given = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
         what = f"the class {given}" if isinstance(estimator, type) else f"a {given}"
         raise TypeError(f"{who} needs a fitted {wanted}, got {what}.")
     check_is_fitted(estimator)
+    return estimator.cafe_ if isinstance(estimator, TabularCAFE) else estimator
 
 
 def weights_frame(who, estimator, feature_names=None):
     """The weights of a fitted estimator with the names of clusters and features."""
-    check_estimator(who, estimator)
+    estimator = check_estimator(who, estimator)
     weights = estimator.feature_weights_
     if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    if feature_names is None:
-        feature_names = [f"x{v}" for v in range(weights.shape[1])]
+        feature_names = names_of(estimator)
     if len(feature_names) != weights.shape[1]:
         raise ValueError(
             f"{who} needs {weights.shape[1]} feature_names, one per feature, "

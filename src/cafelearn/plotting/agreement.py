@@ -173,7 +173,7 @@ class AgreementDisplay:
         >>> display.names
         ['mean', 'fixed', 'uniform']
         """
-        check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
+        estimator = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
         candidates = estimator.candidates_
         names = candidate_names(candidates)
         display = cls(estimator.agreement_, names, names[chosen_position(candidates)])

@@ -145,12 +145,14 @@ class EmbeddingDisplay:
         scatter_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
     ) -> Self:
-        """Draw what a fitted CAFE extracts from rows.
+        """Draw the features that a fitted estimator makes of rows.
+
+        Those of mwk-means are the distances to the centres.
 
         Parameters
         ----------
-        estimator : CAFE
-            A fitted CAFE.
+        estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
+            A fitted estimator.
         X : array-like of shape (n_samples, n_features)
             Rows to transform: the training data or new ones.
         y : array-like of shape (n_samples,), default=None
@@ -181,10 +183,13 @@ class EmbeddingDisplay:
         >>> len(display.axes_)
         2
         """
-        check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
-        names = list(estimator.get_feature_names_out())
+        inner = check_estimator(f"{cls.__name__}.from_estimator", estimator)
+        names = list(inner.get_feature_names_out())
+        if not isinstance(inner, CAFE):
+            names = [f"distance to cluster {l}" for l in range(len(names))]
         _check_components(components, len(names))
-        shares = getattr(estimator.extractor_, "explained_variance_ratio_", None)
+        extractor = getattr(inner, "extractor_", None)
+        shares = getattr(extractor, "explained_variance_ratio_", None)
         if shares is not None:
             names = [f"{n} ({s:.0%} of variance)" for n, s in zip(names, shares, strict=True)]
         display = cls(

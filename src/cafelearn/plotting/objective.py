@@ -177,7 +177,7 @@ class ObjectiveDisplay:
         >>> bool(lower <= cafe.model_.objective_path_[-1] <= upper)
         True
         """
-        check_estimator(f"{cls.__name__}.from_estimator", estimator)
+        estimator = check_estimator(f"{cls.__name__}.from_estimator", estimator)
         chosen, models = estimator, [estimator]
         if isinstance(estimator, CAFE):
             chosen = estimator.model_

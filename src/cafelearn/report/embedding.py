@@ -15,8 +15,10 @@ def embedding(facts) -> dict:
     """Points, their names and groups, and the axes to choose from."""
     rows = sample(facts.labels, facts.n_clusters)
     features = facts.features[:, :MOST_AXES]
+    # Extracted features are counted from 1, clusters are called by their number from 0.
+    name = "extracted feature" if facts.cafe else "distance to cluster"
     axes = [
-        {"name": f"extracted feature {v + 1}", "values": _digits(features[rows, v])}
+        {"name": f"{name} {v + 1 if facts.cafe else v}", "values": _digits(features[rows, v])}
         for v in range(features.shape[1])
     ]
     axes.append({"name": "assignment margin", "values": _digits(facts.margin[rows])})

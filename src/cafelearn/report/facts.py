@@ -1,46 +1,69 @@
-"""What the sections of a fit report are about, measured once."""
+"""The facts behind the sections of a fit report, measured once."""
 
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._labels import candidate_names, chosen_position, settings_words
+from cafelearn._labels import (
+    candidate_names,
+    chosen_position,
+    family_positions,
+    settings_words,
+)
+from cafelearn._profiles import feature_names, portraits
 from cafelearn._validation import check_data, is_dask
 from cafelearn.cafe import CAFE
 from cafelearn.diagnosis import SEVERE
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.tabular import TabularCAFE
 
 # So many candidates are listed as they were tried: all are in view at once.
 FEW = 10
+# Lines about what sets a cluster apart, and as many about what it is compact on.
+MOST_LINES = 4
+KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 
 
 class Facts:
-    """A fitted CAFE and the rows it was fitted on, checked, named and measured."""
+    """A fitted estimator and the rows it was fitted on, checked, named and measured.
 
-    def __init__(self, cafe, X, row_ids=None, y=None):
-        if not isinstance(cafe, CAFE):
+    `given` are the rows as `estimator` takes them. `cafe` is the CAFE behind it, None for
+    mwk-means; `inner` is that CAFE or the mwk-means itself, and `rows` are the rows as this
+    takes them: encoded, if the estimator is a TabularCAFE.
+    """
+
+    def __init__(self, estimator, X, row_ids=None, y=None):
+        if not isinstance(estimator, KINDS):
             raise TypeError(
-                f"write_fit_report needs a fitted cafelearn.CAFE, got {type(cafe).__name__}."
+                "write_fit_report needs a fitted CAFE, TabularCAFE or "
+                f"MinkowskiWeightedKMeans, got {type(estimator).__name__}."
             )
-        check_is_fitted(cafe)
+        check_is_fitted(estimator)
         if is_dask(X):
             raise TypeError(
                 "write_fit_report needs rows in memory, got a Dask "
                 f"{type(X).__name__}; give it some of them, X[:10_000].compute() for instance."
             )
-        self.cafe, self.model = cafe, cafe.model_
-        self.candidates = cafe.candidates_
+        self.estimator, self.given = estimator, X
+        self.is_table = isinstance(estimator, TabularCAFE)
+        self.inner = estimator.cafe_ if self.is_table else estimator
+        self.rows = estimator.encode(X) if self.is_table else X
+        self.cafe = self.inner if isinstance(self.inner, CAFE) else None
+        self.model = self.inner if self.cafe is None else self.cafe.model_
+        self.models = [self.model] if self.cafe is None else self.cafe.models_
+        self.candidates = _only_one(self.model) if self.cafe is None else self.cafe.candidates_
         self.chosen = chosen_position(self.candidates)
         self.names = candidate_names(self.candidates)
-        self.weights = cafe.feature_weights_
+        self.weights = self.model.feature_weights_
         self.n_clusters = len(self.weights)
-        self.feature_names = [str(name) for name in cafe.weights_frame().columns]
-        self.given = X
-        self.X = check_data(cafe, X, reset=False)
+        self.feature_names = [str(name) for name in feature_names(self.inner)]
+        self.X = check_data(self.inner, self.rows, reset=False)
         # Of the rows of a Dask collection any may be shown, for what has no labels here.
-        fitted = getattr(cafe, "labels_", None)
+        fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
-        self.labels = cafe.predict(X) if lazy else fitted
+        self.labels = self.inner.predict(self.rows) if lazy else fitted
         self.n_rows = len(self.labels)
         self.n_fitted = None if fitted is None else len(fitted)
         self.is_sample = lazy and self.n_rows != self.n_fitted
@@ -55,7 +78,7 @@ class Facts:
     def _row_ids(self, row_ids):
         if row_ids is not None:
             return self._per_row(row_ids, "row_ids")
-        index = getattr(self.given, "index", None)
+        index = getattr(self.rows, "index", None)
         return list(range(self.n_rows)) if index is None else list(index)
 
     def _per_row(self, values, name):
@@ -68,17 +91,33 @@ class Facts:
         return values
 
     @cached_property
+    def profile(self):
+        """The cluster profiles of these rows."""
+        return self.estimator.profile_frame(self.given)
+
+    @cached_property
+    def portraits(self):
+        """What sets each cluster apart, and what it is compact on."""
+        return portraits(self.profile, most=MOST_LINES)
+
+    @cached_property
     def scaled(self):
-        """The rows as the clustering saw them."""
-        scaler = self.cafe.scaler_
-        if scaler is None:
+        """The rows as the mwk-means takes them."""
+        if self.cafe is None:
+            return self.rows
+        if self.cafe.scaler_ is None:
             return self.X
-        return np.ascontiguousarray(scaler.transform(self.X), dtype=self.X.dtype)
+        return np.ascontiguousarray(self.cafe.scaler_.transform(self.X), dtype=self.X.dtype)
+
+    @cached_property
+    def distances(self):
+        """Distance of each row to each centre."""
+        return np.asarray(self.model.transform(self.scaled))
 
     @cached_property
     def nearest_two(self):
         """Indices of the nearest and the second nearest centre of each row."""
-        distances = self.model.transform(self.scaled)
+        distances = self.distances
         if distances.shape[1] == 1:
             return np.zeros((self.n_rows, 2), dtype=np.intp)
         two = np.argpartition(distances, 1, axis=1)[:, :2]
@@ -88,12 +127,19 @@ class Facts:
     @cached_property
     def margin(self):
         """How clearly each row belongs to its cluster."""
-        return self.cafe.assignment_margin(self.given)
+        if self.cafe is not None:
+            return self.cafe.assignment_margin(self.rows)
+        if self.n_clusters == 1:
+            return np.ones(self.n_rows)
+        first, second = np.take_along_axis(self.distances, self.nearest_two, axis=1).T
+        return np.where(second > 0, 1 - first / np.where(second > 0, second, 1), 0.0)
 
     @cached_property
     def features(self):
-        """The extracted features."""
-        return np.asarray(self.cafe.transform(self.given), dtype=np.float64)
+        """The extracted features; of mwk-means the distances to the centres."""
+        if self.cafe is None:
+            return self.distances.astype(np.float64)
+        return np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
 
     @cached_property
     def sizes(self):
@@ -103,17 +149,22 @@ class Facts:
     @property
     def n_elsewhere(self):
         """Rows whose nearest centre is not that of their label: the data are others."""
-        return int((self.cafe.predict(self.given) != self.labels).sum())
+        return int((self.inner.predict(self.rows) != self.labels).sum())
 
     @property
     def findings(self):
         """What speaks against the fit, the severe findings first."""
-        return sorted(self.cafe.diagnosis_, key=lambda finding: finding.severity != SEVERE)
+        return sorted(self.inner.diagnosis_, key=lambda finding: finding.severity != SEVERE)
 
     @property
     def is_uniform(self):
         """Whether the chosen clustering weighs all features alike."""
         return self.model.weighting == "uniform"
+
+    @property
+    def family(self):
+        """Positions of the candidates that differ from the chosen one in p at most."""
+        return family_positions(self.candidates)
 
     @property
     def words(self):
@@ -139,3 +190,16 @@ class Facts:
         order = np.argsort(-np.asarray(value), kind="stable").tolist()
         order.remove(self.chosen)
         return [self.chosen, *order]
+
+
+def _only_one(model):
+    """An mwk-means as the only one of its candidates."""
+    has_offset = model.weighting != "uniform"
+    settings = {
+        "scaling": "none",
+        "weighting": model.weighting,
+        "dispersion_offset": model.dispersion_offset if has_offset else np.nan,
+        "p": float(model.p),
+        "chosen": True,
+    }
+    return pd.DataFrame([settings]).astype({"dispersion_offset": object})

@@ -1,17 +1,20 @@
-"""write_fit_report: a fitted CAFE and its data as one HTML file."""
+"""write_fit_report: a fitted estimator and its data as one HTML file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from cafelearn.cafe import CAFE
-from cafelearn.report import numbers, sections, tried, words
+from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.report import numbers, profiles, sections, tried, usage, words
 from cafelearn.report.embedding import embedding
 from cafelearn.report.facts import Facts
+from cafelearn.report.loadings import loadings_table
 from cafelearn.report.page import check_ready, write_page
+from cafelearn.tabular import TabularCAFE
 
 
 def write_fit_report(
-    cafe: CAFE,
+    estimator: CAFE | TabularCAFE | MinkowskiWeightedKMeans,
     X,
     path: str | Path,
     *,
@@ -20,22 +23,25 @@ def write_fit_report(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
+    read: str | None = None,
     force: bool = False,
 ) -> Path:
     """Write a report on a fit: one HTML file that opens by a double click.
 
-    It begins with the findings of ``diagnosis_``, says what was done and shows the data, the
-    number of clusters if it was chosen, the candidates and their agreement, the clusters and
-    their feature weights, the extracted features, the starts, the claims of the theory
-    checked on this fit, and the rows whose cluster is doubtful. The file loads nothing from
-    elsewhere. It holds names, statistics and the extracted features of up to about 5,000
-    rows, not the data themselves.
+    It begins with the findings of ``diagnosis_``, says what was done and shows the profiles of
+    the clusters and their feature weights, the extracted features and their loadings, the
+    number of clusters if it was chosen, the candidates and their agreement, the rows whose cluster is doubtful, the starts, the claims
+    of the theory checked on this fit, the data, and code that makes the same fit. A
+    MinkowskiWeightedKMeans has no candidates and no extracted features; its report shows
+    the distances to the centres instead. The file loads nothing from elsewhere. It holds
+    names, statistics and the extracted features of up to about 5,000 rows, not the data
+    themselves.
 
     Parameters
     ----------
-    cafe : CAFE
+    estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
         A fitted estimator.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or DataFrame of shape (n_samples, n_features)
         The data it was fitted on; some of the rows if that was a Dask collection, and the
         report says so.
     path : str or Path
@@ -50,6 +56,9 @@ def write_fit_report(
         Where the data come from, shown under the title.
     command : str, default=None
         The command that made the fit, shown with the code.
+    read : str, default=None
+        Code that gives the table, such as ``'pd.read_csv("wine.csv")'``, with which the code
+        shown under "Use the model" begins; None leaves it to the reader to have `X`.
     force : bool, default=False
         Whether to replace an existing file.
 
@@ -78,29 +87,32 @@ def write_fit_report(
     True
     """
     check_ready("write_fit_report", path, force)
-    facts = Facts(cafe, X, row_ids, y)
+    facts = Facts(estimator, X, row_ids, y)
     content = {
         "source": source,
         "command": command,
         "summary": words.summary(facts),
         "key_numbers": words.key_numbers(facts),
         "clusters": words.cluster_cards(facts),
-        "snippet": words.snippet(facts),
+        "profile_table": profiles.profile_table(facts),
+        "snippet": usage.snippet(facts, read),
         "facts": facts,
         "data_table": sections.data_table(facts),
         "findings": facts.findings,
         "numbers": numbers.numbers_section(facts),
-        "candidates_table": tried.candidates_table(facts),
-        "agreement_table": tried.agreement_table(facts),
+        "candidates_table": None if facts.cafe is None else tried.candidates_table(facts),
+        "agreement_table": None if facts.cafe is None else tried.agreement_table(facts),
         "weights_table": sections.weights_table(facts),
         "embedding": embedding(facts),
+        "loadings_table": loadings_table(facts),
         "restarts_table": sections.restarts_table(facts),
         "restart_charts": sections.restart_charts(facts),
         "certificate": sections.certificate_section(facts),
         "doubtful_table": sections.doubtful_table(facts),
         "classes": sections.classes_section(facts),
     }
-    title = "CAFE report" if title is None else title
+    if title is None:
+        title = "CAFE report" if facts.cafe is not None else "Minkowski weighted k-means report"
     return write_page(
         "fit.html.jinja", content, path, title=title, force=force, caller="write_fit_report"
     )

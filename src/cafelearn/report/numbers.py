@@ -9,7 +9,7 @@ from cafelearn.report.tables import Column, Table, count_cell, number_cell
 
 def numbers_section(facts) -> dict | None:
     """What the number of clusters was chosen by, or None if it was given."""
-    table = facts.cafe.n_clusters_table_
+    table = facts.inner.n_clusters_table_
     if table is None:
         return None
     tried = table.index.tolist()

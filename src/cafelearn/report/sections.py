@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from cafelearn._labels import family_positions
 from cafelearn.report.charts import chart
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
@@ -110,7 +109,7 @@ def restarts_table(facts) -> Table:
     """One row per candidate: how its starts ended."""
     rows = []
     for i in facts.order:
-        model = facts.cafe.models_[i]
+        model = facts.models[i]
         objectives = model.init_objectives_
         above = _above_best(objectives)
         rows.append(
@@ -156,8 +155,8 @@ def restart_charts(facts) -> list[dict]:
     Of the candidates, those that differ from the chosen one in the exponent at most.
     """
     made = []
-    for i in family_positions(facts.candidates):
-        model = facts.cafe.models_[i]
+    for i in facts.family:
+        model = facts.models[i]
         p = model.p
         path = model.objective_path_
         ends = np.sort(model.init_objectives_)
@@ -202,6 +201,12 @@ def certificate_section(facts) -> dict:
             "remark": "The claims are about all rows of the fit, and this report was made "
             f"from {count(facts.n_rows)} of them.",
         }
+    if not np.isclose(facts.model._mass.sum(), facts.n_rows):
+        return {
+            "table": None,
+            "remark": "The rows of the fit had sample weights, which are not known here. Call "
+            "cafelearn.theory.certificate with them to check the claims.",
+        }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:
         return {
@@ -229,7 +234,7 @@ def certificate_section(facts) -> dict:
         "remark": None,
         "table": Table(
             "certificate-table",
-            f"Claims of the theory on the model at p = {facts.cafe.p_:g}",
+            f"Claims of the theory on the model at p = {facts.model.p:g}",
             [
                 Column("claim", numeric=False),
                 Column("verdict", numeric=False, choose=True),

@@ -1,11 +1,9 @@
-"""What a fit report says in words: the summary, the key numbers, the code to use it."""
-
-import inspect
+"""A fit report in words: the summary, the key numbers and the cards of the clusters."""
 
 import numpy as np
 
 from cafelearn._labels import SELECTIONS, exponent_name, offset_name
-from cafelearn.cafe import CAFE
+from cafelearn._profiles import percent
 from cafelearn.report.page import count, join, number, short
 
 EXTRACTORS = {
@@ -28,20 +26,19 @@ SCALINGS = {
     "standard": "brought to mean 0 and variance 1",
     "none": "left in its own units",
 }
-# Settings that do not change the result.
-SILENT = ("n_jobs", "verbose")
 
 
 def summary(facts) -> str:
     """What was done, in one paragraph."""
     k = facts.n_clusters
     n_rows = facts.n_fitted or facts.n_rows
-    chosen = "" if facts.cafe.n_clusters_table_ is None else ", a number it has chosen,"
+    chosen = "" if facts.inner.n_clusters_table_ is None else ", a number it has chosen,"
+    method = "Minkowski weighted k-means" if facts.cafe is None else "CAFE"
     sentences = [
-        f"CAFE looked for {_plural(k, 'cluster')}{chosen} in {_plural(n_rows, 'row')} of "
-        f"{_plural(facts.X.shape[1], 'feature')}. Each feature was {_scaling(facts)}.",
+        f"{method} looked for {_plural(k, 'cluster')}{chosen} in {_plural(n_rows, 'row')} of "
+        f"{_columns(facts)}. Each feature was {_scaling(facts)}.",
         _starts(facts),
-        _rescaling(facts),
+        *([] if facts.cafe is None else [_rescaling(facts)]),
     ]
     if facts.is_sample:
         sentences.append(
@@ -66,59 +63,59 @@ def key_numbers(facts) -> list[tuple[str, str]]:
         (count(facts.X.shape[1]), "features"),
         (count(facts.n_clusters), "clusters"),
         *([(count(n), "candidates tried")] if (n := len(facts.candidates)) > 1 else []),
-        (exponent_name(facts.cafe.p_), "exponent chosen"),
-        (count(facts.features.shape[1]), "extracted features"),
+        (exponent_name(facts.model.p), f"exponent{' chosen' if n > 1 else ''}"),
     ]
+    if facts.cafe is not None:
+        found.append((count(facts.features.shape[1]), "extracted features"))
     if facts.mean_agreement is not None:
         found.append((f"{facts.mean_agreement:.2f}", "mean agreement with the others"))
     return found
 
 
 def cluster_cards(facts) -> list[dict]:
-    """Each cluster: size, margin, and the features that count in it most and least."""
+    """Each cluster: size, margin, what sets it apart, and what it is compact on."""
     equal = 1 / facts.X.shape[1]
     cards = []
-    for l, weights in enumerate(facts.weights):
-        order = np.argsort(-weights, kind="stable")
+    for portrait in facts.portraits:
+        l = portrait.cluster
         members = facts.labels == l
+        heaviest = float(facts.weights[l].max()) or 1.0
         cards.append(
             {
                 "index": l,
                 "rows": int(facts.sizes[l]),
-                "share": _percent(facts.sizes[l] / facts.n_rows),
+                "share": percent(facts.sizes[l] / facts.n_rows),
                 "margin": float(np.median(facts.margin[members])) if members.any() else None,
-                "top": [
+                "different": [
+                    {"text": short(row.description, 120), "above": row.difference > 0}
+                    for row in portrait.different.itertuples()
+                ],
+                "compact": [
                     {
-                        "name": short(facts.feature_names[v], 60),
-                        "weight": float(weights[v]),
-                        "bar": round(100 * float(weights[v] / weights[order[0]])),
-                        "times": f"{weights[v] / equal:.1f}",
+                        "name": short(feature_text(row.variable, row.category), 60),
+                        "bar": round(100 * float(row.weight / heaviest)),
+                        "times": f"{row.weight / equal:.1f}",
                     }
-                    for v in order[:4]
+                    for row in portrait.compact.itertuples()
                 ],
             }
         )
     return cards
 
 
-def snippet(facts) -> str:
-    """Code that makes the same fit and uses it on new rows."""
-    cafe = facts.cafe
-    arguments = "".join(
-        f"    {name}={' '.join(repr(getattr(cafe, name)).split())},\n"
-        for name, parameter in inspect.signature(CAFE).parameters.items()
-        if name == "n_clusters"
-        or (name not in SILENT and repr(getattr(cafe, name)) != repr(parameter.default))
-    )
-    seeded = "" if cafe.random_state is not None else "  # unseeded: another run may differ"
-    return (
-        f"from cafelearn import CAFE\n\ncafe = CAFE(\n{arguments}){seeded}\n"
-        "features = cafe.fit_transform(X)        # the rows of this report\n\n"
-        "labels = cafe.predict(X_new)            # new rows, with the same columns\n"
-        "new_features = cafe.transform(X_new)\n"
-        "margin = cafe.assignment_margin(X_new)  # near 0: doubtful\n"
-        "weights = cafe.weights_frame()          # clusters by features\n"
-    )
+def feature_text(variable, category) -> str:
+    """A variable, or one category of it."""
+    return str(variable) if category is None else f"{variable}: {category}"
+
+
+def _columns(facts):
+    """The columns of a table and the features they became, or the features alone."""
+    features = _plural(facts.X.shape[1], "feature")
+    encoder = facts.estimator.encoder_ if facts.is_table else None
+    if encoder is None or not encoder.categories_:
+        return features
+    used = _plural(len(encoder.numbers_) + len(encoder.categories_), "column")
+    return f"{used}, encoded as {features}"
 
 
 def _scaling(facts):
@@ -127,14 +124,14 @@ def _scaling(facts):
 
 
 def _starts(facts):
-    models, frame = facts.cafe.models_, facts.candidates
+    models, frame = facts.models, facts.candidates
     starts = sum(len(model.init_objectives_) for model in models)
     each = len(facts.model.init_objectives_)
     times = "once" if starts == 1 else f"{count(starts)} times"
     clustered = f"The rows were clustered {times} by Minkowski weighted k-means"
     if len(models) == 1:
         kept = "" if starts == 1 else ", and the start with the lowest objective was kept"
-        return f"{clustered} at {exponent_name(facts.cafe.p_)}{kept}: {facts.words}."
+        return f"{clustered} at {exponent_name(facts.model.p)}{kept}: {facts.words}."
     others = "them" if facts.cafe.selection == "agreement" else "the others"
     reason = (
         f"{SELECTIONS[facts.cafe.selection]}; its mean adjusted Rand index with {others} is "
@@ -144,7 +141,7 @@ def _starts(facts):
     if len(models) == frame["p"].nunique():
         return (
             f"{clustered}, {_plural(each, 'start')} for each exponent {exponents}, and the "
-            f"best start of each was kept. The clustering at {exponent_name(facts.cafe.p_)} "
+            f"best start of each was kept. The clustering at {exponent_name(facts.model.p)} "
             f"was chosen: it has {reason}."
         )
     return (
@@ -177,10 +174,6 @@ def _rescaling(facts):
         f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} made "
         f"{_plural(facts.features.shape[1], 'feature')} of the result."
     )
-
-
-def _percent(share):
-    return f"{share:.0%}" if share >= 0.01 or share == 0 else "<1%"
 
 
 def _plural(n, word):

@@ -72,9 +72,10 @@ def certificate(model, X, sample_weight=None):
     'holds'
     """
     check_is_fitted(model)
-    X = check_data(model, X, reset=False)
+    # Names of columns are lost in the check, and would be missed by predict.
+    nearest, X = model.predict(X), check_data(model, X, reset=False)
     sample_weight = check_weights(sample_weight, X, model)
-    facts = _Facts(model, X, sample_weight)
+    facts = _Facts(model, X, sample_weight, nearest)
     rows = [*_descent_rows(facts), *_weight_rows(facts), *_objective_rows(facts)]
     rows += [*_suppression_rows(facts), *_rescaling_rows(facts)]
     table = pd.DataFrame(
@@ -86,7 +87,7 @@ def certificate(model, X, sample_weight=None):
 class _Facts:
     """What the claims are about, measured once, with the data scaled to a range near 1."""
 
-    def __init__(self, model, X, sample_weight):
+    def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
         self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
         self.X = X.astype(np.float64) * model._scale
@@ -101,7 +102,7 @@ class _Facts:
         self.weights = model.feature_weights_.astype(np.float64)
         self.D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
         self.offset = self._offset()
-        self.moved = int((model.predict(X) != self.labels)[sample_weight > 0].sum())
+        self.moved = int((nearest != self.labels)[sample_weight > 0].sum())
 
     def _offset(self):
         offset = self.model.dispersion_offset

@@ -1,0 +1,52 @@
+"""Loadings: how the variables enter each extracted feature, where that is linear."""
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import NMF, PCA, FastICA, IncrementalPCA, TruncatedSVD
+
+from cafelearn._profiles import feature_names
+from cafelearn.extraction.ica import ReconstructionICA
+from cafelearn.extraction.nmf import ReplicatedNMF
+
+# Extractors whose components_ multiply the rows, or (NMF) make them up.
+LINEAR = (PCA, IncrementalPCA, TruncatedSVD, FastICA, ReconstructionICA, NMF, ReplicatedNMF)
+
+
+def has_loadings(extractor) -> bool:
+    """Whether the features of a fitted extractor have loadings."""
+    return isinstance(extractor, LINEAR)
+
+
+def make_loadings(cafe) -> pd.DataFrame:
+    """The table of ``CAFE.loadings_``.
+
+    Raises an AttributeError for extractors that are not linear, so that ``hasattr`` tells.
+    """
+    extractor = cafe.extractor_
+    if not has_loadings(extractor):
+        known = ", ".join(sorted(kind.__name__ for kind in LINEAR))
+        raise AttributeError(
+            f"CAFE.loadings_ needs an extractor whose features are linear ({known}), got "
+            f"{type(extractor).__name__}."
+        )
+    names = feature_names(cafe)
+    components = _components(extractor)
+    columns = list(cafe.get_feature_names_out())
+    if cafe.rescaling == "distances":
+        distances = [f"log distance to cluster {l}" for l in range(len(cafe.feature_weights_))]
+        index = pd.Index([*names, *distances], name="input")
+        return pd.DataFrame(components.T, index=index, columns=columns)
+    factors = cafe.feature_weights_
+    if cafe.rescaling == "centroid":
+        factors = factors / factors.max(axis=1, keepdims=True)
+    index = pd.MultiIndex.from_product([range(len(factors)), names], names=["cluster", "input"])
+    values = np.concatenate([components.T * factor[:, None] for factor in factors])
+    return pd.DataFrame(values, index=index, columns=columns)
+
+
+def _components(extractor):
+    components = np.asarray(extractor.components_, dtype=np.float64)
+    if isinstance(extractor, PCA | IncrementalPCA) and extractor.whiten:
+        # Features of a whitening PCA are divided by their standard deviation.
+        return components / np.sqrt(extractor.explained_variance_)[:, None]
+    return components

@@ -1,0 +1,344 @@
+"""Cluster profiles: size, centre and spread of each variable in the units of the data.
+
+All statistics come from `ProfileSums`, which add up over disjoint rows, so that rows in memory,
+the blocks of a Dask collection and the parts of a large file go through the same code.
+"""
+
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._validation import check_data, check_weights, distributed, is_dask
+
+ROWS = 65_536
+# Smaller differences, in units of the overall spread, are not worth a sentence.
+NOTABLE = 0.2
+# Weights within this factor of each other do not tell features apart.
+ALIKE = 1.01
+
+
+class ProfileSums(NamedTuple):
+    """Moments and extrema of each column in each cluster; mergeable over disjoint rows."""
+
+    mass: np.ndarray  # (n_clusters,); whole numbers unless rows have weights
+    mean: np.ndarray  # (n_clusters, n_columns)
+    squares: np.ndarray  # sums of squared deviations from the mean
+    low: np.ndarray
+    high: np.ndarray
+
+
+class ProfileMixin:
+    """Give a fitted clustering `profile_frame` and `weights_frame`."""
+
+    def profile_frame(self, X, sample_weight=None):
+        """Describe each cluster in the units of the data: what it is, and what sets it apart.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or Dask collection of shape (n_samples, n_features)
+            The rows to describe, as :meth:`predict` takes them; most often those of the fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in sizes, centres and spreads; None counts each row once.
+
+        Returns
+        -------
+        profile : DataFrame
+            One row per cluster and variable, for categorical variables of a table one per
+            category. In each cluster the variable that differs most from the rest comes
+            first, so ``profile.groupby("cluster").head(3)`` is a summary.
+
+            - ``cluster``, ``size``, ``share`` : the cluster, its rows (or their weight), and
+              their share of all;
+            - ``variable``, ``category`` : the variable and, if it is categorical, the category,
+              else None;
+            - ``center``, ``spread`` : mean and standard deviation of the members; for a
+              category its share among the members, without a spread;
+            - ``overall``, ``overall_spread`` : the same for all rows;
+            - ``difference`` : centre of the members minus centre of all other rows, divided by
+              the standard deviation of all rows; missing if there are no other rows;
+            - ``weight`` : feature weight, high where the cluster is compact, which need not be
+              where it differs;
+            - ``description`` : the row in words, such as "alcohol 13.7 (overall 13.0)" or
+              "plan: free 93% (overall 41%)".
+
+        See Also
+        --------
+        weights_frame : The feature weights alone, clusters by features.
+
+        Examples
+        --------
+        >>> from cafelearn import MinkowskiWeightedKMeans
+        >>> from cafelearn.datasets import load
+        >>> X = load("iris").frame.drop(columns="target")
+        >>> model = MinkowskiWeightedKMeans(3, n_init=5, random_state=0).fit(X)
+        >>> profile = model.profile_frame(X)
+        >>> for line in profile.groupby("cluster").head(1)["description"]:
+        ...     print(line)
+        petal_width 2.0 (overall 1.2)
+        petal_length 1.5 (overall 3.8)
+        sepal_width 2.7 (overall 3.1)
+        """
+        check_is_fitted(self)
+        model, rows = self._profiled(X)
+        sums = _sums_of(model, rows, sample_weight)
+        return make_profile(sums, model.feature_weights_, self._profile_columns())
+
+    def weights_frame(self):
+        """Give the feature weights as a table with names.
+
+        Returns
+        -------
+        weights : pandas.DataFrame of shape (n_clusters, n_features)
+            One row per cluster, one column per feature.
+        """
+        check_is_fitted(self)
+        weights = self.feature_weights_
+        index = [f"cluster {l}" for l in range(len(weights))]
+        return pd.DataFrame(weights, index=index, columns=feature_names(self))
+
+    def _profiled(self, X):
+        """The estimator that has the labels and weights, and the rows as it takes them."""
+        return self, X
+
+    def _profile_columns(self):
+        """Variable and category of each feature."""
+        return [(name, None) for name in feature_names(self)]
+
+
+def _sums_of(model, X, sample_weight):
+    if is_dask(X):
+        return distributed().profile(model, X, sample_weight)
+    # The names of columns are compared in both, so both are given the rows as they came.
+    labels, values = model.predict(X), check_data(model, X, reset=False)
+    if sample_weight is not None:
+        sample_weight = check_weights(sample_weight, values, model)
+    return profile_sums(values, labels, len(model.feature_weights_), sample_weight)
+
+
+def feature_names(estimator):
+    """Names of the features that an estimator was fitted on, or x0, x1, ..."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"x{v}" for v in range(estimator.n_features_in_)]
+    return list(names)
+
+
+def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
+    """Sums over rows; those of weight 0 are left out."""
+    parts = [_empty_sums(n_clusters, X.shape[1])]
+    for rows in gen_batches(len(X), ROWS):
+        weight = None if sample_weight is None else sample_weight[rows]
+        parts.append(_batch_sums(X[rows], labels[rows], n_clusters, weight))
+    return merge_sums(parts)
+
+
+def merge_sums(parts) -> ProfileSums:
+    """The sums of all rows from those of disjoint parts, in their order."""
+    return reduce(_merge_two, parts)
+
+
+def _empty_sums(n_clusters, n_columns):
+    shape = n_clusters, n_columns
+    return ProfileSums(
+        np.zeros(n_clusters),
+        np.zeros(shape),
+        np.zeros(shape),
+        np.full(shape, np.inf),
+        np.full(shape, -np.inf),
+    )
+
+
+def _batch_sums(X, labels, n_clusters, sample_weight):
+    sums = _empty_sums(n_clusters, X.shape[1])
+    for l in range(n_clusters):
+        chosen = labels == l
+        if sample_weight is not None:
+            chosen &= sample_weight > 0
+        if not chosen.any():
+            continue
+        members = np.asarray(X[chosen], dtype=np.float64)
+        weight = np.ones(len(members)) if sample_weight is None else sample_weight[chosen]
+        sums.mass[l] = weight.sum()
+        # Values whose squares leave the range of floats have an infinite spread.
+        with np.errstate(over="ignore"):
+            sums.mean[l] = weight @ members / sums.mass[l]
+            sums.squares[l] = weight @ np.square(members - sums.mean[l])
+        sums.low[l], sums.high[l] = members.min(axis=0), members.max(axis=0)
+    return sums
+
+
+def _merge_two(a, b):
+    """Chan, Golub and LeVeque's update, which does not cancel."""
+    mass = a.mass + b.mass
+    share = (b.mass / np.where(mass > 0, mass, 1))[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = b.mean - a.mean
+        between = np.square(step) * share * a.mass[:, None]
+    return ProfileSums(
+        mass,
+        a.mean + step * share,
+        a.squares + b.squares + np.where(share > 0, between, 0),
+        np.minimum(a.low, b.low),
+        np.maximum(a.high, b.high),
+    )
+
+
+def _overall(sums):
+    """The sums of all clusters as one."""
+    whole = merge_sums(
+        [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
+    )
+    # Shares of categories are exact this way, which merging one by one leaves to rounding.
+    return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
+
+
+def _center(sums):
+    """Mean; exact where all values are equal."""
+    return np.where(sums.low == sums.high, sums.low, sums.mean)
+
+
+def _spread(sums):
+    """Standard deviation; 0, not its rounding error, where all values are equal."""
+    mass = np.where(sums.mass > 0, sums.mass, np.nan)[:, None]
+    return np.where(sums.low == sums.high, 0.0, np.sqrt(sums.squares / mass))
+
+
+def make_profile(sums, weights, columns) -> pd.DataFrame:
+    """The table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
+
+    `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
+    (variable, category) for each column; the category is None for numbers, and else the
+    column is 1 where the variable has this category, and 0 elsewhere.
+    """
+    k, m = weights.shape
+    whole = _overall(sums)
+    total = float(whole.mass[0])
+    share = sums.mass / total
+    there = np.where(sums.mass > 0, 1.0, np.nan)[:, None]
+    center, overall = _center(sums) * there, _center(whole)[0]
+    overall_spread = _spread(whole)[0]
+    is_category = np.array([category is not None for _, category in columns])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        # The rest of the rows has the centre (overall - share * center) / (1 - share).
+        from_rest = (center - overall) / (1 - share)[:, None]
+        difference = np.where(overall_spread > 0, from_rest / overall_spread, 0.0 * from_rest)
+    order = _order(difference)
+    flat = (np.arange(k)[:, None] * m + order).ravel()
+    column = order.ravel()
+
+    def cells(values):
+        return np.broadcast_to(values, (k, m)).ravel()[flat]
+
+    sizes = sums.mass if (sums.mass % 1).any() else sums.mass.astype(np.int64)
+    frame = pd.DataFrame(
+        {
+            "cluster": np.repeat(np.arange(k), m),
+            "size": np.repeat(sizes, m),
+            "share": np.repeat(share, m),
+            "variable": [columns[v][0] for v in column],
+            "category": pd.Series([columns[v][1] for v in column], dtype=object),
+            "center": cells(center),
+            "spread": cells(np.where(is_category, np.nan, _spread(sums) * there)),
+            "overall": cells(overall),
+            "overall_spread": cells(np.where(is_category, np.nan, overall_spread)),
+            "difference": cells(difference),
+            "weight": cells(weights),
+        }
+    )
+    decimals = [decimals_for(spread) for spread in overall_spread]
+    frame["description"] = [
+        _description(*row, decimals[v])
+        for v, row in zip(
+            column,
+            zip(
+                *(frame[name] for name in ("variable", "category", "center", "overall")),
+                strict=True,
+            ),
+            strict=True,
+        )
+    ]
+    return frame
+
+
+def _order(difference):
+    """Columns of each cluster, the most different first; of equals those above the rest.
+
+    Two categories of one variable differ by the same amount but for rounding.
+    """
+    size = np.round(np.nan_to_num(np.abs(difference), nan=-1.0, posinf=np.inf), 9)
+    return np.lexsort((-np.nan_to_num(difference), -size), axis=1)
+
+
+def decimals_for(spread) -> int | None:
+    """Decimals that tell a quarter of the spread; None where the spread is no help."""
+    if not 0 < spread < np.inf:
+        return None
+    return max(0, int(np.ceil(-np.log10(spread / 4))))
+
+
+def amount(value, decimals=None) -> str:
+    """A number in the units of the data, for reading."""
+    if not np.isfinite(value):
+        return "unknown"
+    size = abs(value)
+    if decimals is None or size >= 1e9 or decimals > 6:
+        return f"{value:.4g}"
+    # Sums of other rounding must not tip a tie; adding 0 turns a negative zero into a zero.
+    return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
+
+
+def percent(share) -> str:
+    """A share for reading, in which 0% and 100% mean none and all."""
+    if 0 < share < 0.005:
+        return "<1%"
+    if 0.995 < share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def _description(variable, category, center, overall, decimals):
+    if np.isnan(center):
+        return ""
+    if category is None:
+        return f"{variable} {amount(center, decimals)} (overall {amount(overall, decimals)})"
+    return f"{variable}: {category} {percent(center)} (overall {percent(overall)})"
+
+
+class Portrait(NamedTuple):
+    """What there is to say about one cluster."""
+
+    cluster: int
+    size: float
+    share: float
+    different: pd.DataFrame  # rows of the profile, at most one per variable
+    compact: pd.DataFrame  # the same with the highest weights
+
+
+def portraits(frame, most=3) -> list[Portrait]:
+    """The few rows of a profile that say most about each cluster.
+
+    `different` has the variables that differ notably from the rest, the most different
+    first. `compact` has those whose weights are the highest and above the mean; it is empty
+    where all weigh alike.
+    """
+    found = []
+    for cluster, rows in frame.groupby("cluster", sort=True):
+        notable = rows[rows["difference"].abs() >= NOTABLE].drop_duplicates("variable")
+        weights = rows["weight"]
+        heavy = rows[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]
+        heavy = heavy.sort_values("weight", ascending=False, kind="stable")
+        first = rows.iloc[0]
+        found.append(
+            Portrait(
+                int(cluster),
+                first["size"],
+                float(first["share"]),
+                notable.head(most),
+                heavy.drop_duplicates("variable").head(most),
+            )
+        )
+    return found

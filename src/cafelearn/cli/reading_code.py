@@ -1,0 +1,50 @@
+"""The table of a command as code for pandas or Dask, for the report."""
+
+from cafelearn.cli.writing import kind_of
+
+
+def text_code(path, delimiter, reading, encoding, *, first, header, names, spaces):
+    """How to read a text file as `read_table` did, with as few options as that takes.
+
+    `first` is the number of the header's last line, `header` the names as they are there,
+    `names` the repaired ones, and `spaces` says whether blanks follow delimiters.
+    """
+    options = [] if delimiter == "," else [f"sep={delimiter!r}"]
+    if not reading.header or list(names) != list(header):
+        options += [f"names={list(names)!r}", "header=None", "index_col=False"]
+        options += [f"skiprows={first}"] if reading.header and first else []
+    if reading.decimal != ".":
+        options.append(f"decimal={reading.decimal!r}")
+    if reading.missing:
+        options.append(f"na_values={list(reading.missing)!r}")
+    if encoding != "utf-8-sig":
+        options.append(f"encoding={encoding!r}")
+    if spaces:
+        options.append("skipinitialspace=True")
+    return f"pd.read_csv({', '.join([repr(str(path)), *options])})"
+
+
+def other_code(path, given, names, *, has_index):
+    """The same for Parquet, Feather and JSON lines, of columns `given` that are now `names`."""
+    kind = kind_of(path)[0]
+    if kind == "jsonl":
+        code = f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"
+    else:
+        code = f"pd.read_{kind}({str(path)!r})"
+    if has_index:
+        code += ".reset_index()"
+    if list(given) != list(names):
+        code += f".set_axis({list(names)!r}, axis=1)"
+    return code
+
+
+def large_code(path, n_columns):
+    """How to open a directory of Parquet files, a Zarr array or a .npy file with Dask."""
+    from cafelearn.cli.large_reading import is_zarr
+
+    if path.is_dir() and not is_zarr(path):
+        return f"dd.read_parquet({str(path)!r})"
+    opened = "da.from_zarr" if path.is_dir() else "from_npy"
+    array = f"{opened}({str(path)!r})"
+    names = f'[f"x{{v}}" for v in range({n_columns})]'
+    return f"dd.from_dask_array({array}, columns={names})"

@@ -1,0 +1,146 @@
+"""ExplanationDisplay: which features put a row in its cluster and not in the next."""
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pandas as pd
+
+from cafelearn.explanation import explain
+from cafelearn.plotting._axes import COLORS, panels, plain_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST = 12
+NEEDED = ("share", "value", "first_center", "second_center")
+
+
+class ExplanationDisplay:
+    """Bars of what speaks for the cluster of a row and for the next nearest.
+
+    Most often made by :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    contributions : DataFrame
+        What :func:`cafelearn.explanation.explain` returns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the bars.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    bars_ : matplotlib BarContainer
+        The bars, largest share on top.
+
+    Examples
+    --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn.explanation import explain
+    >>> from cafelearn.plotting import ExplanationDisplay
+    >>> X = load("iris").frame.drop(columns="target")
+    >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
+    >>> display = ExplanationDisplay(explain(cafe, X, 70)).plot()
+    >>> len(display.bars_)
+    4
+    """
+
+    def __init__(self, contributions: "pd.DataFrame"):
+        missing = [name for name in NEEDED if name not in getattr(contributions, "columns", ())]
+        if missing or "first" not in getattr(contributions, "attrs", {}):
+            raise ValueError(
+                "ExplanationDisplay needs what cafelearn.explanation.explain returns, got "
+                f"{type(contributions).__name__}."
+            )
+        self.contributions = contributions
+
+    def plot(
+        self, ax: "Axes | None" = None, *, max_features: int = MOST, bar_kw: dict | None = None
+    ) -> Self:
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a figure.
+        max_features : int, default=12
+            Show only so many features, those of the largest shares.
+        bar_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.barh`.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+            This object.
+        """
+        if not isinstance(max_features, Integral) or max_features < 1:
+            raise ValueError(
+                "ExplanationDisplay needs max_features to be an int above 0, "
+                f"got {max_features!r}."
+            )
+        shown = self.contributions.head(max_features)
+        size = (6.4, 1.2 + 0.32 * len(shown))
+        (self.ax_,) = panels("ExplanationDisplay.plot", ax, figsize=size)
+        self.figure_ = self.ax_.figure
+        shares = 100 * shown["share"].to_numpy(dtype=np.float64)
+        names = [
+            plain_text(f"{name} = {value:.4g}", 40)
+            for name, value in zip(shown.index, shown["value"], strict=True)
+        ]
+        places = np.arange(len(shown))
+        colors = np.where(shares >= 0, COLORS[0], COLORS[5])
+        self.bars_ = self.ax_.barh(places, shares, **{"color": colors} | (bar_kw or {}))
+        self.ax_.set_yticks(places, names)
+        self.ax_.invert_yaxis()
+        self.ax_.axvline(0, color="black", linewidth=0.8)
+        facts = self.contributions.attrs
+        self.ax_.set_xlabel(
+            "share of the difference in %\n"
+            f"\N{LEFTWARDS ARROW} for cluster {facts['second']}     "
+            f"for cluster {facts['first']} \N{RIGHTWARDS ARROW}"
+        )
+        self.ax_.set_title(
+            f"cluster {facts['first']}, not cluster {facts['second']} "
+            f"(margin {facts['margin']:.2f})",
+            fontsize="medium",
+        )
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        row: int,
+        *,
+        max_features: int = MOST,
+        bar_kw: dict | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Explain a row and draw the bars.
+
+        Parameters
+        ----------
+        estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
+            A fitted model of at least two clusters.
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows, as the estimator takes them in ``predict``.
+        row : int
+            Position of the row in `X`, from 0.
+        max_features : int, default=12
+            Show only so many features, those of the largest shares.
+        bar_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.barh`.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+            The display, drawn.
+        """
+        found = explain(estimator, X, row)
+        return cls(found).plot(ax, max_features=max_features, bar_kw=bar_kw)

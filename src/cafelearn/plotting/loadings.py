@@ -1,0 +1,215 @@
+"""LoadingsDisplay: how the variables enter each extracted feature."""
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pandas as pd
+
+from cafelearn.cafe import CAFE
+from cafelearn.plotting._axes import panels
+from cafelearn.plotting._estimators import check_estimator, check_weights_table
+from cafelearn.plotting._heat_map import draw_heat_map, figure_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+MOST_COLUMNS = 3
+
+
+class LoadingsDisplay:
+    """Heat map of loadings, inputs of the extractor by extracted features.
+
+    Most often made by :meth:`from_estimator`. Loadings that differ by cluster have a panel
+    for each cluster.
+
+    Parameters
+    ----------
+    loadings : DataFrame of shape (n_inputs, n_components)
+        The loadings, as in ``CAFE.loadings_``. The index may have the levels cluster and
+        input.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One panel, or one for each cluster.
+    ax_ : matplotlib Axes
+        The first of them.
+    figure_ : matplotlib Figure
+        Figure of the axes.
+    ims_ : list of matplotlib AxesImage
+        The heat map of each panel.
+    colorbar_ : matplotlib Colorbar or None
+        The colour bar, beside the last panel.
+
+    See Also
+    --------
+    WeightsDisplay : Which features matter in which cluster.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn.plotting import LoadingsDisplay
+    >>> loadings = pd.DataFrame({"cafe0": [0.8, -0.6], "cafe1": [0.6, 0.8]}, ["size", "age"])
+    >>> LoadingsDisplay(loadings).plot().ims_[0].get_clim()
+    (-0.8, 0.8)
+    """
+
+    def __init__(self, loadings: "pd.DataFrame"):
+        if not isinstance(loadings, pd.DataFrame):
+            raise TypeError(
+                "LoadingsDisplay needs loadings as a DataFrame, such as CAFE.loadings_, got "
+                f"{type(loadings).__name__}."
+            )
+        self.loadings = check_weights_table("LoadingsDisplay", loadings)
+
+    def plot(
+        self,
+        ax: "Axes | ArrayLike | None" = None,
+        *,
+        max_features: int | None = None,
+        annotate: bool | None = None,
+        cmap="RdBu_r",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+    ) -> Self:
+        """Draw the heat map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on, one for each panel, or one in a grid, which is divided. None
+            makes a figure.
+        max_features : int, default=None
+            Show only so many inputs, those of the largest loadings; None shows all.
+        annotate : bool, default=None
+            Write the loadings into the cells; None does so when there is room.
+        cmap : str or matplotlib Colormap, default="RdBu_r"
+            Colours of the loadings; zero is in the middle.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`.
+
+        Returns
+        -------
+        display : LoadingsDisplay
+            This object.
+        """
+        tables = self._tables(max_features)
+        n, first = len(tables), next(iter(tables.values()))
+        columns = min(n, MOST_COLUMNS)
+        width, height = figure_size(first.index, first.columns)
+        size = (width * columns, height * -(-n // columns))
+        self.axes_ = panels("LoadingsDisplay.plot", ax, n, columns, figsize=size)
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        largest = max(float(np.abs(table.to_numpy()).max()) for table in tables.values()) or 1.0
+        self.ims_, self.colorbar_ = [], None
+        for (name, table), panel in zip(tables.items(), self.axes_, strict=True):
+            drawn = draw_heat_map(
+                panel,
+                table.to_numpy(dtype=np.float64),
+                table.index,
+                table.columns,
+                own_figure=ax is None,
+                limits=(-largest, largest),
+                annotate=annotate,
+                cmap=cmap,
+                im_kw=im_kw,
+                colorbar_label="loading" if colorbar and panel is self.axes_[-1] else None,
+            )
+            self.ims_.append(drawn.image)
+            self.colorbar_ = drawn.colorbar
+            if name is not None:
+                panel.set_title(f"cluster {name}", fontsize="medium")
+        if max_features is not None and len(first) < self._n_inputs():
+            # Titles of panels are those of clusters.
+            self.figure_.supxlabel(
+                f"{len(first)} of {self._n_inputs()} inputs, largest loadings",
+                fontsize="medium",
+            )
+        return self
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        *,
+        max_features: int | None = None,
+        annotate: bool | None = None,
+        cmap="RdBu_r",
+        colorbar: bool = True,
+        im_kw: dict | None = None,
+        ax: "Axes | ArrayLike | None" = None,
+    ) -> Self:
+        """Draw the loadings of a fitted CAFE with a linear extractor.
+
+        Parameters
+        ----------
+        estimator : CAFE or TabularCAFE
+            A fitted estimator.
+        max_features : int, default=None
+            Show only so many inputs, those of the largest loadings; None shows all.
+        annotate : bool, default=None
+            Write the loadings into the cells; None does so when there is room.
+        cmap : str or matplotlib Colormap, default="RdBu_r"
+            Colours of the loadings; zero is in the middle.
+        colorbar : bool, default=True
+            Draw a colour bar.
+        im_kw : dict, default=None
+            More options of :meth:`matplotlib.axes.Axes.imshow`.
+        ax : matplotlib Axes or array of them, default=None
+            Axes to draw on, one for each panel, or one in a grid, which is divided. None
+            makes a figure.
+
+        Returns
+        -------
+        display : LoadingsDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from cafelearn import CAFE
+        >>> from cafelearn.datasets import load
+        >>> from cafelearn.plotting import LoadingsDisplay
+        >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(load("iris").data)
+        >>> display = LoadingsDisplay.from_estimator(cafe)
+        >>> display.ims_[0].get_array().shape  # four features, three distances
+        (7, 2)
+        """
+        cafe = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
+        return cls(cafe.loadings_).plot(
+            ax,
+            max_features=max_features,
+            annotate=annotate,
+            cmap=cmap,
+            colorbar=colorbar,
+            im_kw=im_kw,
+        )
+
+    def _tables(self, max_features):
+        """The loadings to show, by cluster; None names the only table."""
+        if max_features is not None and (
+            not isinstance(max_features, Integral)
+            or isinstance(max_features, bool)
+            or max_features < 1
+        ):
+            raise ValueError(
+                "LoadingsDisplay needs max_features to be an int above 0 or None, "
+                f"got {max_features!r}."
+            )
+        tables = {None: self.loadings}
+        if self.loadings.index.nlevels > 1:
+            clusters = self.loadings.index.get_level_values(0).unique()
+            tables = {l: self.loadings.xs(l, level=0) for l in clusters}
+        sizes = np.max(
+            [np.abs(table.to_numpy()).max(axis=1) for table in tables.values()], axis=0
+        )
+        kept = np.sort(np.argsort(-sizes, kind="stable")[:max_features])
+        return {name: table.iloc[kept] for name, table in tables.items()}
+
+    def _n_inputs(self):
+        levels = self.loadings.index
+        return len(levels.get_level_values(-1).unique()) if levels.nlevels > 1 else len(levels)

@@ -1,0 +1,77 @@
+"""Cluster profiles as a heat map: centres as text, differences as shades."""
+
+import numpy as np
+
+from cafelearn._profiles import amount, decimals_for, percent
+from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
+from cafelearn.report.words import feature_text
+
+# Differences of so many overall spreads have the darkest shade.
+FULL = 2.0
+# Each cell has a tip of several lines; of very many the first are enough.
+MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
+
+
+def profile_table(facts) -> Table:
+    """Centre of each variable in each cluster, those that set clusters apart first.
+
+    The categories of a variable follow each other.
+    """
+    frame, clusters = facts.profile, range(facts.n_clusters)
+    found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
+    largest = frame["difference"].abs().fillna(0).groupby(frame["variable"], sort=False).max()
+    categories = {}
+    for variable, category in facts.estimator._profile_columns():
+        categories.setdefault(variable, []).append(category)
+    variables = sorted(categories, key=lambda variable: -largest[variable])
+    keys = [(v, c) for v in variables for c in categories[v]]
+    rows = []
+    for key in keys[: max(FEWEST_VARIABLES, MOST_CELLS // facts.n_clusters)]:
+        show = _shower(found[0, *key])
+        overall = found[0, *key].overall
+        rows.append(
+            [
+                text_cell(feature_text(*key)),
+                *(_cell(found[l, *key], show) for l in clusters),
+                Cell(show(overall), f"{overall:.6g}"),
+            ]
+        )
+    return Table(
+        "profile-table",
+        "Mean of each variable, or share of each category, in each cluster and overall; what "
+        "sets clusters apart first. Brown is above the other rows, blue below.",
+        [
+            Column("variable", numeric=False),
+            *(Column(f"cluster {l}") for l in clusters),
+            Column("overall"),
+        ],
+        rows,
+        shown=20,
+        search="Find a variable",
+        measure="mean or share",
+        extra="",
+        diverging=True,
+    )
+
+
+def _shower(row):
+    """How to write the centres of a variable."""
+    if row.category is not None:
+        return percent
+    decimals = decimals_for(row.overall_spread)
+    return lambda value: amount(value, decimals)
+
+
+def _cell(row, show):
+    if np.isnan(row.center):
+        return Cell("")
+    known = not np.isnan(row.difference)
+    lines = [f"overall {show(row.overall)}"]
+    if known:
+        side = "above" if row.difference > 0 else "below"
+        lines.append(f"{abs(row.difference):.1f} spreads {side} the rest")
+    if not np.isnan(row.spread):
+        lines.append(f"spread {row.spread:.3g}, overall {row.overall_spread:.3g}")
+    lines.append(f"weight {row.weight:.3g}")
+    shade = row.difference / FULL if known else 0.0
+    return heat_cell(row.center, shade, show(row.center), extra="\n".join(lines))

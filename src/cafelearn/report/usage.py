@@ -1,0 +1,187 @@
+"""The code of a report that makes the same fit again and uses it."""
+
+import inspect
+import re
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+# Settings that do not change the result.
+SILENT = ("n_jobs", "verbose")
+PLAIN = (type(None), bool, int, float, str)
+WIDTH = 88
+# What the code that reads a table may begin with.
+IMPORTS = {
+    r"\bpd\.": "import pandas as pd",
+    r"\bpl\.": "import polars as pl",
+    r"\bdd\.": "import dask.dataframe as dd",
+    r"\bda\.": "import dask.array as da",
+    r"\bfrom_npy\(": "from cafelearn.distributed import from_npy",
+}
+
+
+def snippet(facts, read=None) -> str:
+    """Code that makes the same fit and uses it.
+
+    `read` is an expression that gives the table; without it the rows are in the variable `X`,
+    which the reader has to bring.
+    """
+    code = Code()
+    name, model = _model_code(facts, code)
+    rows = _rows_code(facts, code, read)
+    cafe = facts.cafe
+    steps = [
+        f"{name} = {model}",
+        "",
+        (f"features = {name}.fit_transform({rows})", "the rows of this report")
+        if cafe is not None
+        else (f"labels = {name}.fit_predict({rows})", "the rows of this report"),
+        (f"profile = {name}.profile_frame({rows})", "what each cluster is"),
+        (f"weights = {name}.weights_frame()", "clusters by features"),
+        "",
+        (f"new_rows = {rows}", "any rows with the same columns"),
+        (f"new_labels = {name}.predict(new_rows)", "their clusters"),
+    ]
+    if cafe is not None:
+        steps += [
+            (f"new_features = {name}.transform(new_rows)", "their features"),
+            (f"margin = {name}.assignment_margin(new_rows)", "near 0: doubtful"),
+        ]
+    else:
+        steps.append((f"distances = {name}.transform(new_rows)", "to each centre"))
+    return code.text(steps)
+
+
+class Code:
+    """Lines of code and the imports that they need."""
+
+    def __init__(self):
+        self.imports, self.before = set(), []
+
+    def text(self, steps):
+        """Imports, preparations and steps; comments are aligned."""
+        pairs = [step for step in steps if isinstance(step, tuple)]
+        column = max(len(line) for line, _ in pairs) + 2
+        lines = [
+            f"{step[0]:<{column}}# {step[1]}" if isinstance(step, tuple) else step
+            for step in steps
+        ]
+        before = [*self.before, ""] if self.before else []
+        # import lines before from lines, as formatters have it.
+        imports = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
+        return "\n".join([*imports, "", *before, *lines]) + "\n"
+
+    def literal(self, value):
+        """A value as code, or None if it cannot be written down."""
+        if isinstance(value, np.bool_ | np.number):
+            value = value.item()
+        if isinstance(value, BaseEstimator):
+            return self._estimator(value)
+        if isinstance(value, list | tuple):
+            parts = [self.literal(item) for item in value]
+            if None in parts:
+                return None
+            inside = ", ".join(parts)
+            if isinstance(value, list):
+                return f"[{inside}]"
+            return f"({inside},)" if len(parts) == 1 else f"({inside})"
+        if isinstance(value, float) and not np.isfinite(value):
+            return f'float("{value}")'
+        return repr(value) if isinstance(value, PLAIN) else None
+
+    def _estimator(self, value):
+        kind = type(value)
+        parts = kind.__module__.split(".")
+        public = parts[: next((i for i, p in enumerate(parts) if p[0] == "_"), len(parts))]
+        self.imports.add(f"from {'.'.join(public)} import {kind.__name__}")
+        changed = self.changed(value)
+        return f"{kind.__name__}({', '.join(line.strip() for line in changed)})"
+
+    def changed(self, estimator, always=(), never=()):
+        """Lines of arguments for the parameters that are not at their defaults."""
+        lines = []
+        for name, parameter in inspect.signature(type(estimator)).parameters.items():
+            value = getattr(estimator, name)
+            if name in never or (name not in always and _same(value, parameter.default)):
+                continue
+            shown = self.literal(value)
+            if shown is None:
+                lines.append(f"# {name}: a {type(value).__name__}, as given to the fit")
+            else:
+                lines.append(f"{name}={shown}")
+        return lines
+
+
+def _same(value, default):
+    if isinstance(value, np.ndarray) or isinstance(default, np.ndarray):
+        return value is default
+    return repr(value) == repr(default)
+
+
+def _model_code(facts, code):
+    """Name of the variable of the model, and the code that makes it."""
+    inner = facts.inner
+    kind = type(inner).__name__
+    code.imports.add(f"from cafelearn import {kind}")
+    settings = code.changed(inner, always=("n_clusters",), never=SILENT)
+    seeded = inner.random_state is not None
+    note = "" if seeded else "  # without random_state another run may differ"
+    if not facts.is_table:
+        made = f"{kind}(\n{_block(settings, 1)}){note}"
+        return ("cafe" if facts.cafe is not None else "model"), made
+    code.imports.add("from cafelearn.tabular import TabularCAFE")
+    columns = code.changed(facts.estimator, never=("cafe",))
+    made = f"    {kind}(\n{_block(settings, 2)}    ),{note}\n"
+    return "model", f"TabularCAFE(\n{made}{_block(columns, 1)})"
+
+
+def _block(lines, depth):
+    """Lines of arguments, comments without a comma."""
+    indent = "    " * depth
+    return "".join(f"{indent}{line}{'' if line[0] == '#' else ','}\n" for line in lines)
+
+
+def _rows_code(facts, code, read):
+    """The variable of the rows, after the code that makes it."""
+    names = getattr(facts.inner, "feature_names_in_", None)
+    if read is not None:
+        code.imports.update(line for start, line in IMPORTS.items() if re.search(start, read))
+        code.before.append(f"table = {read}")
+        if facts.is_table:
+            return "table"
+        columns = ".to_numpy()" if names is None else f"[{_listed(names)}]"
+        code.before.append(f"X = table{columns}")
+        return "X"
+    if facts.is_table:
+        names = getattr(facts.estimator, "feature_names_in_", None)
+    if names is not None:
+        code.before += _comment("X has the columns " + ", ".join(map(repr, map(str, names))))
+    else:
+        code.before.append(f"# X has {facts.estimator.n_features_in_} columns")
+    return "X"
+
+
+def _listed(names):
+    """A list of names, on several lines where they are many."""
+    shown = [repr(str(name)) for name in names]
+    if sum(map(len, shown)) + 2 * len(shown) < WIDTH - 12:
+        return f"[{', '.join(shown)}]"
+    lines, line = [], "   "
+    for name in shown:
+        if len(line) + len(name) + 2 > WIDTH:
+            lines.append(line)
+            line = "   "
+        line += f" {name},"
+    return "[\n" + "\n".join([*lines, line]) + "\n]"
+
+
+def _comment(text, most=6):
+    """A comment on a few lines at most."""
+    lines, line = [], "#"
+    for word in text.split(" "):
+        if len(line) + len(word) + 1 > WIDTH:
+            lines.append(line)
+            line = "#"
+        line += f" {word}"
+    lines.append(line)
+    return lines if len(lines) <= most else [*lines[:most], "# and more"]
