@@ -1,4 +1,4 @@
-"""That `make boundscheck` checks what it says: an index too far is an error in compiled code."""
+"""That `make boundscheck` checks what it says: an index too far is an error."""
 
 import numba
 import numpy as np
