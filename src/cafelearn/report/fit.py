@@ -30,12 +30,12 @@ def write_fit_report(
 
     It begins with the findings of ``diagnosis_``, says what was done and shows the profiles of
     the clusters and their feature weights, the extracted features and their loadings, the
-    number of clusters if it was chosen, the candidates and their agreement, the rows whose cluster is doubtful, the starts, the claims
-    of the theory checked on this fit, the data, and code that makes the same fit. A
-    MinkowskiWeightedKMeans has no candidates and no extracted features; its report shows
-    the distances to the centres instead. The file loads nothing from elsewhere. It holds
-    names, statistics and the extracted features of up to about 5,000 rows, not the data
-    themselves.
+    number of clusters if it was chosen, the candidates and their agreement, the rows whose
+    cluster is doubtful, the starts, the claims of the theory checked on this fit, the data, and
+    code that makes the same fit. A MinkowskiWeightedKMeans has no candidates and no extracted
+    features; its report shows the distances to the centres instead. The file loads nothing from
+    elsewhere. It holds names, statistics and the extracted features of up to about 5,000 rows,
+    not the data themselves.
 
     Parameters
     ----------
