@@ -48,6 +48,9 @@ def main():
     """Measure, print and write the table."""
     warnings.simplefilter("ignore")
     records = []
+    for p in (1.5, 2.0, 3.0):  # compile first
+        model = MinkowskiWeightedKMeans(6, p=p, n_init=1, n_jobs=2, subsample=None)
+        measure(model, make("clear", 25_000))
     for kind, (n_rows, p) in product(
         KINDS, ((25_000, 2.0), (50_000, 1.5), (50_000, 3.0), (100_000, 2.0))
     ):
