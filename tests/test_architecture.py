@@ -26,6 +26,7 @@ ORDER = (
     "_seeds",
     "kernels",
     "machine",
+    "_varying",
     "shortcuts",
     "descent",
     "placing",

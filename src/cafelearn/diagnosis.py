@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._varying import fitted_columns
 from cafelearn._warning import warn_caller
 
 __all__ = ["DiagnosisWarning", "Finding"]
@@ -81,11 +82,12 @@ def check_weights(model, names=None):
     """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
-    weights = model.feature_weights_
+    # Constant features, which were left out, say nothing.
+    _, weights, D = fitted_columns(model)
     k, m = weights.shape
     alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
     if m > 2 and len(alone):
-        heaviest = weights.argmax(axis=1)[alone]
+        heaviest = model.feature_weights_.argmax(axis=1)[alone]
         shown = [str(v) if names is None else repr(str(names[v])) for v in heaviest[:3]]
         shown = ", ".join(dict.fromkeys(shown))
         yield Finding(
@@ -95,7 +97,7 @@ def check_weights(model, names=None):
             f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
             "larger p or dispersion_offset spreads it.",
         )
-    offset, D = model.dispersion_offset, model.dispersions_
+    offset = model.dispersion_offset
     mean = float(D[np.isfinite(D)].mean()) if np.isfinite(D).any() else 0.0
     if not isinstance(offset, str) and mean > 0 and offset > DROWNED * mean:
         yield Finding(

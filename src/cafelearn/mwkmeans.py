@@ -22,6 +22,7 @@ from cafelearn._validation import (
     is_dask,
     lazy_on_dask,
 )
+from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn._warning import warn_caller
 from cafelearn.diagnosis import check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
@@ -59,8 +60,8 @@ class MinkowskiWeightedKMeans(
         What is added to every dispersion before the weights are computed, so that a
         feature that happens to be constant in a cluster does not take all of its weight.
 
-        - 0 is the formula of the paper to the letter. Features of no dispersion share the
-          weight of their cluster equally.
+        - 0 is the formula of the paper to the letter. Features of no dispersion in a cluster
+          share its weight equally.
         - "mean" adds the mean of all dispersions, anew at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
         - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
@@ -107,7 +108,8 @@ class MinkowskiWeightedKMeans(
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of each feature in each cluster; rows sum to 1.
+        Weight of each feature in each cluster; rows sum to 1. A feature that is constant in
+        the whole data has no weight.
     dispersions_ : ndarray of shape (n_clusters, n_features)
         Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
     inertia_ : float
@@ -323,9 +325,11 @@ class MinkowskiWeightedKMeans(
         """What `assign` and `distances` need: the checked rows, the model and the threads."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        model = make_model(
-            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
-        )
+        centers, weights, _ = fitted_columns(self)
+        if len(centers.T) < X.shape[1]:
+            # The same sums as in the fit, to the bit.
+            X = np.ascontiguousarray(X[:, weighed_features(self)])
+        model = make_model(centers, weights, self.p, self._scale, X.dtype)
         return X, model, effective_n_jobs(self.n_jobs)
 
     @property
