@@ -24,6 +24,7 @@ ORDER = (
     "_words",
     "_warning",
     "_seeds",
+    "_describing",
     "kernels",
     "machine",
     "_varying",

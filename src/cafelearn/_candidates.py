@@ -111,12 +111,12 @@ def _offset(candidate):
     return {"dispersion_offset": candidate.dispersion_offset}
 
 
-def fit_models(models, rows, n_jobs=None, verbose=0):
+def fit_models(models, rows, n_jobs=None, verbose=0, sample_weight=None):
     """Fit each model to its rows, all starts of all of them in one pool of workers.
 
     Returns the number of clusters that each has found.
     """
-    jobs = [prepare(model, X) for model, X in zip(models, rows, strict=True)]
+    jobs = [prepare(model, X, sample_weight) for model, X in zip(models, rows, strict=True)]
     run_starts(jobs, n_jobs, verbose)
     return [job.best.n_found for job in jobs]
 
@@ -130,8 +130,8 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
         "p": [candidate.p for candidate in candidates],
         "objective": [float(model.inertia_) for model in models],
         "score": [float(score) for score in scores],
-        "smallest": [int(sums.mass.min()) for sums in counts.clusters],
-        "largest": [int(sums.mass.max()) for sums in counts.clusters],
+        "smallest": _sizes(sums.mass.min() for sums in counts.clusters),
+        "largest": _sizes(sums.mass.max() for sums in counts.clusters),
         "agreement": [float(value) for value in agreement[chosen]],
         "chosen": [i == chosen for i in range(len(candidates))],
     }
@@ -140,6 +140,12 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
 def candidate_frame(records):
     """The candidates as a data frame, one row each."""
     return pd.DataFrame(records).rename_axis("candidate")
+
+
+def _sizes(masses):
+    """Numbers of rows, or sums of their weights if these are no integers."""
+    masses = [float(mass) for mass in masses]
+    return [int(mass) for mass in masses] if all(map(float.is_integer, masses)) else masses
 
 
 def _name(scaling):

@@ -17,6 +17,9 @@ COLLAPSED = 0.95
 DOMINANT = 0.9
 # Exponents whose clusterings agree less than this, on average (ARI), disagree.
 DISAGREE = 0.5
+# Features whose ranges and spreads differ by this factor or more are not comparable. Both are
+# asked for: after RangeScaler the ranges agree, after StandardScaler the spreads.
+UNSCALED = 20.0
 # A constant offset this many times the mean dispersion drowns the differences.
 DROWNED = 100.0
 
@@ -39,7 +42,7 @@ class Finding(NamedTuple):
     ----------
     code : str
         A short name for programs: "collapsed", "singletons", "uniform", "one-feature",
-        "disagreement", "offset" or "no-structure".
+        "disagreement", "offset", "scales" or "no-structure".
     severity : {"severe", "note"}
         Severe findings are also warnings of the class :class:`DiagnosisWarning`.
     message : str
@@ -106,6 +109,37 @@ def check_weights(model, names=None):
             f"dispersion_offset={offset:g} is {offset / mean:,.0f} times the mean dispersion, "
             "so the weights are nearly equal whatever the data; 'mean' and 'fixed' adapt to "
             "its scale.",
+        )
+
+
+def check_scales(model, names=None):
+    """Findings about the units of the features of a fitted MinkowskiWeightedKMeans."""
+    ranges = getattr(model, "_ranges", None)  # of models from older files it is not known
+    if ranges is None:
+        return
+    mass, centers, p = model._mass[:, None], model.cluster_centers_, float(model.p)
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = (model.dispersions_.sum(axis=0) / mass.sum()) ** (1 / p)
+        mean = (mass * centers).sum(axis=0) / mass.sum()
+        between = (mass * (centers - mean) ** 2).sum(axis=0) / mass.sum()
+        spread = np.sqrt(within**2 + between)
+    vary = np.flatnonzero((ranges > 0) & (spread > 0) & np.isfinite(spread))
+    if len(vary) < 2:
+        return
+    wide, narrow = (int(vary[pick(ranges[vary])]) for pick in (np.argmax, np.argmin))
+    with np.errstate(over="ignore"):
+        ratio = ranges[wide] / ranges[narrow]
+        least = min(ratio, spread[vary].max() / spread[vary].min())
+    if least >= UNSCALED:
+        first, second = (
+            f"feature {v}" if names is None else repr(str(names[v])) for v in (wide, narrow)
+        )
+        yield Finding(
+            "scales",
+            SEVERE,
+            f"The features have different scales: the range of {first} is {ratio:,.0f} times "
+            f"that of {second}, so units decide the clusters. Scale the features first, for "
+            "instance with RangeScaler, or use CAFE, which does.",
         )
 
 

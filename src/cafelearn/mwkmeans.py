@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._describing import margins, weights_table
 from cafelearn._validation import (
     check_data,
     check_weights,
@@ -24,7 +25,7 @@ from cafelearn._validation import (
 )
 from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn._warning import warn_caller
-from cafelearn.diagnosis import check_sizes, warn_of
+from cafelearn.diagnosis import check_scales, check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
 from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.placing import assign, distances, make_model
@@ -148,7 +149,8 @@ class MinkowskiWeightedKMeans(
     is impossible because there are fewer distinct rows than clusters, a
     :class:`~sklearn.exceptions.ConvergenceWarning` says so.
 
-    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`.
+    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
+    not, the finding "scales" in `diagnosis_` says so, with a warning.
 
     References
     ----------
@@ -262,7 +264,11 @@ class MinkowskiWeightedKMeans(
         """What speaks against the fit, as a list of Finding."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        return [*check_sizes(self._mass), *check_feature_weights(self, names)]
+        return [
+            *check_scales(self, names),
+            *check_sizes(self._mass),
+            *check_feature_weights(self, names),
+        ]
 
     @lazy_on_dask
     def predict(self, X):
@@ -296,6 +302,34 @@ class MinkowskiWeightedKMeans(
             adds up.
         """
         return distances(*self._placed(X))
+
+    @lazy_on_dask
+    def assignment_margin(self, X):
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            1 minus the ratio of the distances to the nearest and the second nearest centre:
+            1 at a centre, 0 half way between two.
+        """
+        return margins(self.transform(X))
+
+    def weights_frame(self):
+        """The feature weights as a table with names.
+
+        Returns
+        -------
+        weights : pandas.DataFrame of shape (n_clusters, n_features)
+            One row per cluster, one column per feature.
+        """
+        check_is_fitted(self)
+        return weights_table(self)
 
     def score(self, X, y=None, sample_weight=None):
         """The negative objective of `X` with the fitted centres and weights.

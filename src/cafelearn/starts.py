@@ -21,7 +21,7 @@ from cafelearn._varying import find_varying
 from cafelearn.descent import Interrupts, descend, one_cluster
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import WEIGHTINGS, log_mean
-from cafelearn.machine import data_scale, extreme_unit, make_problem
+from cafelearn.machine import data_scale, extreme_unit, half_span, make_problem
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
@@ -59,6 +59,7 @@ class Job:
         self.to_beat = np.inf
         self.units, self.interrupts = NO_UNITS, Interrupts()
         self.varying = None  # which features are fitted, if not all
+        self.ranges = None  # of the features that are
 
     @property
     def log_unit(self):
@@ -130,7 +131,7 @@ def prepare(estimator, X, sample_weight=None):
         start = partial(_narrow_start, start, varying)
     seeds = start_seeds(estimator)
     job = Job(estimator, X, sample_weight, feature_scale, problem, start, seeds)
-    job.units, job.varying = units, varying
+    job.units, job.varying, job.ranges = units, varying, half_span(low, high)
     return job
 
 
@@ -264,6 +265,7 @@ def set_attributes(job):
     estimator.stop_reason_ = result.stop_reason
     estimator._scale = job.problem.scale * unit
     estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)
+    estimator._ranges = job.ranges.astype(np.float64)
     if job.varying is not None:
         widen_attributes(estimator, job.varying)
 
@@ -273,3 +275,4 @@ def widen_attributes(estimator, varying):
     estimator.cluster_centers_ = varying.widen(estimator.cluster_centers_, varying.values)
     estimator.feature_weights_ = varying.widen(estimator.feature_weights_)
     estimator.dispersions_ = varying.widen(estimator.dispersions_)
+    estimator._ranges = varying.widen(estimator._ranges)

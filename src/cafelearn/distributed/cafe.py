@@ -9,7 +9,6 @@ from cafelearn._candidates import make_candidates, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import ROWS
 from cafelearn._varying import find_varying
-from cafelearn.cafe import extractor_of, width_of
 from cafelearn.distributed.choosing import count_clusterings
 from cafelearn.distributed.fitting import fit_models, known_lengths, measure, narrowed
 from cafelearn.distributed.inputs import make_blocks
@@ -24,6 +23,7 @@ from cafelearn.distributed.moments import (
 )
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init
+from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.scaling import scale_rows
 from cafelearn.selection import count_extremes, make_frame
 
@@ -108,8 +108,8 @@ def _fit_extractor(estimator, extractor, blocks, seed):
         estimator.extractor_ = fit_pca(extractor, moments, blocks.dtype)
         estimator._n_features_out = extractor.n_components_
     else:
-        rows = sample(blocks, seed, rescale)
-        estimator.extractor_ = extractor.fit(rows)
+        rows = sample(blocks, seed, rescale, at_most=1 if extractor is None else None)
+        estimator.extractor_ = fit_extractor(extractor, rows)
         estimator._n_features_out = width_of(estimator.extractor_, rows)
 
 

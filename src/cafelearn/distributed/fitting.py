@@ -14,7 +14,7 @@ from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init, initial_centers
-from cafelearn.machine import data_scale
+from cafelearn.machine import data_scale, half_span
 from cafelearn.starts import (
     NO_UNITS,
     Job,
@@ -164,6 +164,7 @@ def _prepare(models, blocks, extents, all_models, units):
             problem = problem._replace(anchored=False)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
         jobs[-1].units, jobs[-1].varying = units, extents.varying
+        jobs[-1].ranges = half_span(extents.low, extents.high)
     return jobs
 
 
