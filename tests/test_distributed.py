@@ -936,7 +936,7 @@ class TestRefusals:
             model.fit(da.from_array(small[:, 0]))
         with pytest.raises(ValueError, match="2D array"):
             model.fit(dd.from_pandas(pd.Series(small[:, 0]), npartitions=2))
-        with pytest.raises(ValueError, match=r"n_samples=2 should be >= n_clusters=3"):
+        with pytest.raises(ValueError, match=r"rows as clusters: n_samples=2, n_clusters=3"):
             model.fit(da.from_array(small[:2]))
         with pytest.raises(ValueError, match="0 sample"):
             model.fit(da.from_array(small[:0]))

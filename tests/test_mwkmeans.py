@@ -412,7 +412,7 @@ class TestBadInput:
             MinkowskiWeightedKMeans(k).fit(self.X)
 
     def test_more_clusters_than_rows(self):
-        with pytest.raises(ValueError, match="n_samples=20 should be >= n_clusters=21"):
+        with pytest.raises(ValueError, match="rows as clusters: n_samples=20"):
             MinkowskiWeightedKMeans(21).fit(self.X)
 
     @pytest.mark.parametrize("offset", [-0.1, "median", np.nan, None])
