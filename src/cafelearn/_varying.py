@@ -37,8 +37,10 @@ def weighed_features(model):
     A feature of no dispersion in any cluster has positive weights, unless it was left out. A
     weight may also underflow to 0, but only beside a dispersion.
     """
-    left_out = (model.feature_weights_ == 0) & (model.dispersions_ == 0)
-    return ~left_out.all(axis=0)
+    weights, dispersions = model.feature_weights_, model.dispersions_
+    if weights.shape != dispersions.shape:  # set by hand
+        return np.ones(weights.shape[1], dtype=bool)
+    return ~((weights == 0) & (dispersions == 0)).all(axis=0)
 
 
 def fitted_columns(model):

@@ -360,9 +360,10 @@ class MinkowskiWeightedKMeans(
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         centers, weights, _ = fitted_columns(self)
-        if len(centers.T) < X.shape[1]:
+        used = weighed_features(self)
+        if not used.all():
             # The same sums as in the fit, to the bit.
-            X = np.ascontiguousarray(X[:, weighed_features(self)])
+            X = np.ascontiguousarray(X[:, used])
         model = make_model(centers, weights, self.p, self._scale, X.dtype)
         return X, model, effective_n_jobs(self.n_jobs)
 

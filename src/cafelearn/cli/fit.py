@@ -289,7 +289,7 @@ def _fit_large(run, estimator, data, scheduler, label, out, model, report, force
 def _fit(run, estimator, frame, label):
     import numpy as np
 
-    from cafelearn.cli.progress import watch
+    from cafelearn.cli.progress import warm_up, watch
     from cafelearn.cli.remarks import remark_columns
     from cafelearn.cli.summary import (
         agreement_with,
@@ -299,6 +299,7 @@ def _fit(run, estimator, frame, label):
         show_fit,
     )
 
+    warm_up(run, len(frame))
     begin = time.perf_counter()
     with watch(run, len(frame)), findings_shown_here():
         estimator.fit(frame)
