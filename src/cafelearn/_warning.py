@@ -1,5 +1,6 @@
 """Warnings that point to the caller's line, however deep they arise."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -9,7 +10,7 @@ import sklearn
 
 # Frames of these packages are skipped.
 PACKAGES = tuple(
-    str(Path(directory))
+    str(Path(directory)) + os.sep
     for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
 )
 

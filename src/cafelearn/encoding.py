@@ -1,6 +1,5 @@
 """TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
 
-import warnings
 from copy import copy
 from numbers import Integral, Number
 
@@ -13,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from cafelearn._validation import distributed, is_dask
+from cafelearn._warning import warn_caller
 from cafelearn._words import listed, suggestion
 
 __all__ = ["TableEncoder"]
@@ -202,9 +202,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         known = {*self.numbers_, *self.categories_, *self.drop}
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            warnings.warn(
-                f"The table has columns that are not used: {listed(extra)}.", stacklevel=3
-            )
+            warn_caller(f"The table has columns that are not used: {listed(extra)}.")
 
     def _keep_varying(self, names, varies, n_rows):
         """Divide the encoded features into those that vary and the others."""
@@ -429,8 +427,7 @@ def refuse_missing(estimator, counts):
 def _warn_of_unseen(name, text, categories):
     unseen = text[~text.isin(categories) & text.notna()]
     if len(unseen):
-        warnings.warn(
+        warn_caller(
             f"Column {name!r} has values that the fit has not seen, in {len(unseen)} rows: "
-            f"{listed(unseen.unique(), most=3)}. They count as none of the categories.",
-            stacklevel=2,
+            f"{listed(unseen.unique(), most=3)}. They count as none of the categories."
         )
