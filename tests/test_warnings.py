@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -54,11 +56,18 @@ def test_at_the_line_of_the_caller(number):
     assert found[0].lineno == inspect.getsourcelines(act)[1]
 
 
-def test_nmf_has_the_same_words_for_every_transform():
-    """So that Python, which shows a text once for each line, shows it once in a loop."""
-    nmf = ReplicatedNMF(2, n_init=1, random_state=0).fit(WINE)
+@pytest.mark.filterwarnings("default")
+def test_nmf_warns_once_for_all_folds():
+    cafe = CAFE(2, extractor="nmf", n_components=2, **QUICK)
+    classifier = make_pipeline(cafe, KNeighborsClassifier())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        for step in range(1, 5):
-            nmf.transform(WINE - step)
-    assert len(caught) == 1
+        cross_val_score(classifier, WINE, load_wine().target, cv=5)
+    assert sum("below the minimum" in str(warning.message) for warning in caught) == 1
+    nmf = ReplicatedNMF(2, n_init=1, random_state=0).fit(WINE)
+    for action, n_shown in (("always", 3), ("ignore", 0)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            for step in range(1, 4):
+                nmf.transform(WINE - step)
+        assert len(caught) == n_shown

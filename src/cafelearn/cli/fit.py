@@ -218,9 +218,9 @@ def _check_files(out, model, report, force, data, extractor, scheduler):
     if is_large and out is not None:
         check_features(out, force, data=data)
     outputs = {"--out": None if is_large else out, "--model": model, "--report": report}
+    check_outputs(outputs, force, data)
     check_suffix("--model", model, ".skops")
     check_suffix("--report", report, ".html", ".htm")
-    check_outputs(outputs, force, data)
     if out is not None and not is_large and kind_of(out)[0] in ("parquet", "feather"):
         need("pyarrow", "--out", "cli")
     if model is not None:

@@ -208,10 +208,11 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # No numbers: Python shows a warning once for each text and line.
+            # Without numbers and once, or each fold of a cross-validation would warn.
             warn_caller(
                 "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
-                "treated as that minimum."
+                "treated as that minimum.",
+                once=True,
             )
             np.maximum(shifted, 0, out=shifted)
         return self._scores(shifted, self.components_)
