@@ -539,11 +539,16 @@ def test_demo(cafe, tmp_path):
     code, said, _ = cafe("demo", "--out", tmp_path, "--json", "--jobs", 1)
     facts = json.loads(said)
     assert code == 0
-    assert facts["ari"]["CAFE"] > facts["ari"]["PCA"]
+    assert facts["ari"]["CAFE"] > 0.9 > 0.3 > max(facts["ari"]["PCA"], facts["ari"]["k-means"])
+    for cultivar, blurred in facts["noise_pairs"].items():
+        weights = facts["weights"][cultivar]
+        clean = [weight for name, weight in weights.items() if name not in blurred]
+        assert min(clean) > 2 * max(weights[name] for name in blurred)
     assert (tmp_path / "cafe-demo.html").stat().st_size > 10_000
     code, said, _ = cafe("demo", "--out", tmp_path, "--jobs", 1, "--force")
     assert code == 0
-    assert "* " in said
+    assert "~~~~" in said
+    assert "████" in said
     assert str(tmp_path / "cafe-demo.html") in said
     assert cafe("demo", "--out", tmp_path)[0] == 2
 

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
 
-from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
+from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._structure import check_structure, one_hot_groups
 from cafelearn.diagnosis import DiagnosisWarning, Finding
 from cafelearn.persistence import load_model, save_model
@@ -94,6 +95,23 @@ class TestFindings:
                 2, p=1.5, dispersion_offset=1e-9, random_state=0
             ).fit(X)
         assert codes(model) == ["one-feature"]
+
+    def test_features_of_different_scales(self):
+        wine = load_wine(as_frame=True).data
+        with severe("range of 'proline' is 2,645 times that of 'nonflavanoid_phenols'"):
+            raw = MinkowskiWeightedKMeans(3, random_state=0).fit(wine)
+        assert "scales" in codes(raw)
+        lazy = da.from_array(wine.to_numpy(), chunks=(60, 13))
+        with severe("range of feature 12 is 2,645 times that of feature 7"):
+            MinkowskiWeightedKMeans(3, random_state=0).fit(lazy)
+        for scaler in (RangeScaler(), StandardScaler()):
+            model = MinkowskiWeightedKMeans(3, random_state=0).fit(scaler.fit_transform(wine))
+            assert "scales" not in codes(model)
+        unscaled = CAFE(3, scaling=None, random_state=0)
+        with severe("The features have different scales"):
+            unscaled.fit(wine)
+        assert "scales" not in codes(CAFE(3, random_state=0).fit(wine))
+        assert "scales" not in codes(MinkowskiWeightedKMeans(3).fit(load_iris().data))
 
     def test_offset_that_drowns_the_dispersions(self):
         with severe("times the mean dispersion"):

@@ -244,6 +244,7 @@ class Fitted:
 
     def __init__(self, p, labels, dispersions):
         self.p, self.labels, self.dispersions_ = p, np.asarray(labels), np.asarray(dispersions)
+        self.feature_weights_ = self.cluster_centers_ = np.ones_like(self.dispersions_)
 
 
 def choose(models):

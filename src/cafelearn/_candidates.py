@@ -136,8 +136,8 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
         "p": [candidate.p for candidate in candidates],
         "objective": [float(model.inertia_) for model in models],
         "score": [float(score) for score in scores],
-        "smallest": [int(sums.mass.min()) for sums in counts.clusters],
-        "largest": [int(sums.mass.max()) for sums in counts.clusters],
+        "smallest": _sizes(sums.mass.min() for sums in counts.clusters),
+        "largest": _sizes(sums.mass.max() for sums in counts.clusters),
         "agreement": [float(value) for value in agreement[chosen]],
         "chosen": [i == chosen for i in range(len(candidates))],
     }
@@ -146,6 +146,12 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
 def candidate_frame(records):
     """The candidates as a data frame, one row each."""
     return pd.DataFrame(records).rename_axis("candidate")
+
+
+def _sizes(masses):
+    """Numbers of rows, or sums of their weights if these are no integers."""
+    masses = [float(mass) for mass in masses]
+    return [int(mass) for mass in masses] if all(map(float.is_integer, masses)) else masses
 
 
 def _name(scaling):

@@ -28,6 +28,7 @@ SHAPES = {
         "objective_path_": "i",
         "init_objectives_": "s",
         "_mass": "k",
+        "_ranges": "m",
         "labels_": "n",
     },
     "CAFE": {
@@ -59,7 +60,7 @@ SHAPES = {
     },
 }
 # What may be missing: labels of lazy fits, and statistics that options leave out.
-OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_"}
+OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
 # Sums of powers may be infinite; nothing may be NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_"}
 NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
@@ -233,7 +234,10 @@ def _check_cafe(cafe, sizes):
         check_model(cafe.scaler_, cafe.n_features_in_)
     # Beside the features the extractor may have been given the distances to the centres.
     width = cafe.n_features_in_ + (sizes["k"] if cafe.rescaling == "distances" else 0)
-    check_model(getattr(cafe, "extractor_", None), width)
+    if cafe.extractor is not None:
+        check_model(getattr(cafe, "extractor_", None), width)
+    elif cafe.extractor_ is not None:
+        raise UnsoundModel("extractor_ of CAFE is not the None of its extractor")
     if not isinstance(getattr(cafe, "p_", None), Real):
         raise UnsoundModel("p_ of CAFE is no number")
     if sizes["d"] != 3:

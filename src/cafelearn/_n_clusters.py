@@ -77,8 +77,7 @@ def fit_chosen(estimator, X, sample_weight=None):
     quick = estimator if isinstance(estimator, MinkowskiWeightedKMeans) else None
     model._numbers = choose_number(rows, numbers, quick, seed, estimator.n_jobs, weight)
     model.n_clusters = chosen_number(model._numbers)
-    # CAFE takes no weights.
-    model._fit(X, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    model._fit(X, sample_weight)
     vars(estimator).update(vars(model) | {"n_clusters": given})
     return estimator
 

@@ -139,4 +139,7 @@ def ordinary_weights(sample_weight, exponent, largest, dtype):
 def check_enough_rows(estimator, X):
     """Raise if there are fewer rows than clusters."""
     if len(X) < estimator.n_clusters:
-        raise ValueError(f"n_samples={len(X)} should be >= n_clusters={estimator.n_clusters}.")
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least as many rows as clusters: "
+            f"n_samples={len(X)}, n_clusters={estimator.n_clusters}."
+        )

@@ -1,5 +1,6 @@
 """Warnings that point to the caller's line, however deep they arise."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -9,14 +10,39 @@ import sklearn
 
 # Frames of these packages are skipped.
 PACKAGES = tuple(
-    str(Path(directory))
+    str(Path(directory)) + os.sep
     for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
 )
+# Where in a module of the caller the lines are kept that have been warned.
+WARNED = "__cafelearn_warned__"
 
 
-def warn_caller(message, category=UserWarning):
-    """Warn at the innermost line outside of this package, scikit-learn and joblib."""
+def warn_caller(message, category=UserWarning, once=False):
+    """Warn at the innermost line outside of this package, scikit-learn and joblib.
+
+    With `once`, a line is warned once of a message, as Python's default filter promises.
+    scikit-learn's checks, which change the filters, make Python forget what it has shown.
+    """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
         frame, level = frame.f_back, level + 1
+    if once and _action(message, category, frame) == "default":
+        key = (message, category, frame.f_code.co_filename, frame.f_lineno)
+        warned = frame.f_globals.setdefault(WARNED, set())
+        if key in warned:
+            return
+        warned.add(key)
     warnings.warn(message, category, stacklevel=level)
+
+
+def _action(message, category, frame):
+    """The action of the first of Python's filters that applies."""
+    module = frame.f_globals.get("__name__", "<unknown>")
+    for action, text, kind, where, line in warnings.filters:
+        applies = issubclass(category, kind) and line in (0, frame.f_lineno)
+        if applies and all(
+            pattern is None or pattern.match(value)
+            for pattern, value in ((text, message), (where, module))
+        ):
+            return action
+    return warnings.defaultaction

@@ -10,7 +10,6 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
     _fit_context,
-    clone,
 )
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -25,6 +24,7 @@ from cafelearn._candidates import (
     make_models,
     make_scaler,
 )
+from cafelearn._describing import margins
 from cafelearn._labels import family_positions
 from cafelearn._loadings import make_loadings
 from cafelearn._n_clusters import fit_chosen, number_frame
@@ -32,15 +32,18 @@ from cafelearn._profiles import ProfileMixin
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
+from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn.diagnosis import (
     check_choice,
     check_number,
+    check_scales,
     check_sizes,
     check_structure_found,
     check_weights,
     warn_of,
 )
-from cafelearn.extraction.names import NAMES, make_extractor
+from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.extraction.names import NAMES
 from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.rescaling import (
@@ -50,7 +53,7 @@ from cafelearn.rescaling import (
     rescale_rows,
     shortest_distance,
 )
-from cafelearn.scaling import scale_rows
+from cafelearn.scaling import fit_scaler, scale_rows
 from cafelearn.selection import (
     SELECTIONS,
     agreement_matrix,
@@ -101,16 +104,19 @@ class CAFE(
         random halves of the rows agree about all rows and describe the rows they have not
         seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows; 1,
         if it is tried, means that there is no structure.
-    n_components : int, default=None
-        Number of features to extract; ``None`` means half the features of `X`, at least 1.
-        For an `extractor` of your own, ``None`` leaves its own setting as it is.
-    extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"} or transformer, \
+    n_components : int or float, default=None
+        Number of features to extract; ``None`` means half the features of `X`, at least 1 and
+        at most as many as there are rows. For an `extractor` of your own, ``None`` leaves its
+        own setting as it is. A number between 0 and 1 asks PCA for as many features as hold
+        more than this share of the variance of what it is given.
+    extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
             default="pca"
         How to extract features from the rescaled rows. "nmf" is
         :class:`~cafelearn.extraction.ReplicatedNMF`, "ica" is
         :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
         :class:`~cafelearn.extraction.Autoencoder`, "umap" needs ``cafelearn[umap]``. Any
-        scikit-learn transformer will do; it is cloned.
+        scikit-learn transformer will do; it is cloned. ``None`` extracts nothing:
+        :meth:`transform` gives the rescaled rows as they are.
     selection : {"likelihood", "agreement"}, default="likelihood"
         How to choose among the candidates:
 
@@ -149,6 +155,9 @@ class CAFE(
         :class:`MinkowskiWeightedKMeans`.
     max_iter : int, default=300
         Largest number of iterations of one start.
+    tol : float, default=0.0
+        Stop a start when its objective changes by less than this fraction in an iteration;
+        see :class:`MinkowskiWeightedKMeans`.
     early_stopping : bool, default=False
         Give up starts that are unlikely to win; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
@@ -174,6 +183,9 @@ class CAFE(
         whether the number was chosen. None where one number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centres of the clusters in the units of `X`. ``model_.cluster_centers_`` are in the
+        units of the scaled data. Defined only if the scaler has an ``inverse_transform``.
     diagnosis_ : list of Finding
         What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also warnings.
@@ -191,7 +203,7 @@ class CAFE(
         Adjusted Rand index between the clusterings of each pair of candidates.
     n_iter_ : int
         Iterations of the start that was kept, of the candidate chosen.
-    extractor_ : transformer
+    extractor_ : transformer or None
         The fitted extractor.
     scaler_ : transformer or None
         The fitted scaler of the candidate chosen.
@@ -250,8 +262,12 @@ class CAFE(
 
     _parameter_constraints = {
         "n_clusters": MinkowskiWeightedKMeans._parameter_constraints["n_clusters"],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"])],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+        "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"]), None],
         "selection": [StrOptions(set(SELECTIONS))],
         "p": [Interval(Real, 1, None, closed="neither"), "array-like"],
         "scaling": [
@@ -272,6 +288,7 @@ class CAFE(
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "subsample": MinkowskiWeightedKMeans._parameter_constraints["subsample"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": MinkowskiWeightedKMeans._parameter_constraints["tol"],
         "early_stopping": ["boolean"],
         "n_permutations": [Interval(Integral, 0, None, closed="left")],
         "n_jobs": [None, Integral],
@@ -295,6 +312,7 @@ class CAFE(
         n_init=10,
         subsample=10_000,
         max_iter=300,
+        tol=0.0,
         early_stopping=False,
         n_permutations=10,
         n_jobs=None,
@@ -314,6 +332,7 @@ class CAFE(
         self.n_init = n_init
         self.subsample = subsample
         self.max_iter = max_iter
+        self.tol = tol
         self.early_stopping = early_stopping
         self.n_permutations = n_permutations
         self.n_jobs = n_jobs
@@ -322,7 +341,7 @@ class CAFE(
 
     # The scaler and the extractor of the user may be estimators that are not fitted yet.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Cluster the rows, rescale them and fit the extractor.
 
         Parameters
@@ -333,6 +352,12 @@ class CAFE(
             "pca" then learn from at most 100,000 of its rows.
         y : None
             Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the scaling, the clustering, the score and the extractor. An
+            integer weight is the same as repeating the row, apart from `agreement_`, from the
+            test of structure and from extractors other than PCA whose `fit` takes no
+            `sample_weight`, for which all rows of positive weight are alike. Not for Dask
+            collections.
 
         Returns
         -------
@@ -340,44 +365,54 @@ class CAFE(
             The fitted estimator.
         """
         if not isinstance(self.n_clusters, Integral):
-            return fit_chosen(self, X)
+            return fit_chosen(self, X, sample_weight)
         self._numbers = None
-        return self._fit(X)
+        return self._fit(X, sample_weight)
 
-    def _fit(self, X):
+    def _fit(self, X, sample_weight=None):
         """Fit with the number of clusters that was given or chosen."""
         if is_dask(X):
+            if sample_weight is not None:
+                raise ValueError(
+                    f"{type(self).__name__} takes no sample_weight for Dask collections; "
+                    "MinkowskiWeightedKMeans does."
+                )
             return distributed().fit_cafe(self, X)
         X = check_data(self, X)
+        mass, kept = sample_weight, slice(None)
+        if mass is not None:
+            mass = check_sample_weight(mass, X, self)
+            kept = mass > 0
         candidates = make_candidates(self)
         for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
-        extractor = extractor_of(self, X, seed_integer(for_extractor))
+        extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
         # One scaled copy for each scaling, whatever the number of candidates.
         scalers = {id(c.scaling): make_scaler(c.scaling) for c in candidates}
         scaled = {
-            key: scale_rows(None if scaler is None else scaler.fit(X), X)
-            for key, scaler in scalers.items()
+            key: scale_rows(fit_scaler(scaler, X, mass), X) for key, scaler in scalers.items()
         }
         models = make_models(candidates, for_models, **self._model_options())
-        found = fit_models(
-            models, [scaled[id(c.scaling)] for c in candidates], self.n_jobs, self.verbose
-        )
-        frame = frame_of(X)
-        labellings = [model.labels_ for model in models]
-        counts = tally(X, labellings, [self.n_clusters] * len(models), frame)
+        rows = [scaled[id(c.scaling)] for c in candidates]
+        found = fit_models(models, rows, self.n_jobs, self.verbose, [mass] * len(models))
+        # Rows without weight are assigned, but count for nothing.
+        X, mass = X[kept], None if mass is None else mass[kept]
+        frame = frame_of(X, mass)
+        labellings = [model.labels_[kept] for model in models]
+        counts = tally(X, labellings, [self.n_clusters] * len(models), frame, mass)
         chosen = self._choose(candidates, models, found, counts, frame)
         key = id(candidates[chosen].scaling)
         self.scaler_, scaled = scalers[key], scaled[key]
         self.labels_ = self.model_.labels_
+        scaled, labels = scaled[kept], self.labels_[kept]
         if self.rescaling == "distances":
-            self._balance_parts(self._rescale(scaled, None).var(axis=0, dtype=np.float64))
-        self.extractor_ = extractor.fit(self._rescale(scaled, self.labels_))
-        first = self._rescale(scaled[:1], self.labels_[:1])
+            self._balance_parts(variances_of(self._rescale(scaled, None), mass))
+        self.extractor_ = fit_extractor(extractor, self._rescale(scaled, labels), mass)
+        first = self._rescale(scaled[:1], labels[:1])
         self._n_features_out = width_of(self.extractor_, first)
         self._diagnose(X, for_test)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None, sample_weight=None):
         """Fit, and extract the features of the training data.
 
         Parameters
@@ -386,13 +421,15 @@ class CAFE(
             The data.
         y : None
             Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row; see :meth:`fit`.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
             The same as ``fit(X).transform(X)``.
         """
-        return self.fit(X).transform(X)
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     @lazy_on_dask
     def transform(self, X):
@@ -412,6 +449,8 @@ class CAFE(
         X = check_data(self, X, reset=False)
         # Every row has been checked here; those who get them need not look again.
         with config_context(assume_finite=True):
+            if self.extractor_ is None:
+                return self._rescaled(X)
             if not (isinstance(self.extractor, str) and self.extractor in BY_ROW):
                 return np.asarray(self.extractor_.transform(self._rescaled(X)))
             features = None
@@ -476,18 +515,28 @@ class CAFE(
             1 at a centre, 0 half way between two. Where it is close to 0 the rescaling, and
             with it the features, could as well have been another.
         """
-        distances = self._model().transform(self._checked(X))
-        if distances.shape[1] == 1:
-            return np.ones(len(distances), dtype=distances.dtype)
-        two = np.partition(distances, 1, axis=1)
-        second = np.where(two[:, 1] > 0, two[:, 1], 1)
-        return 1 - np.where(two[:, 1] > 0, two[:, 0], 1) / second
+        return margins(self._model().transform(self._checked(X)))
 
     @property
     def loadings_(self):
         """How the inputs of the extractor enter each extracted feature."""
         check_is_fitted(self)
         return make_loadings(self)
+
+    @property
+    def cluster_centers_(self):
+        """Centres of the clusters in the units of the data."""
+        check_is_fitted(self)
+        centers = self.model_.cluster_centers_
+        if self.scaler_ is None:
+            return centers
+        if not hasattr(self.scaler_, "inverse_transform"):
+            raise AttributeError(
+                f"The scaler {type(self.scaler_).__name__} has no inverse_transform, so the "
+                "centres have no units of X; model_.cluster_centers_ are those of the scaled "
+                "data."
+            )
+        return np.asarray(self.scaler_.inverse_transform(centers))
 
     @property
     def candidates_(self):
@@ -517,6 +566,7 @@ class CAFE(
         return [
             # Two tests of structure may say the same; it is said once.
             *(list(check_number(self._numbers)) or check_structure_found(structure)),
+            *(check_scales(self.model_, names) if self.scaler_ is None else ()),
             *check_sizes(self.model_._mass),
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),
@@ -552,8 +602,8 @@ class CAFE(
 
     def _model_options(self):
         """What the models of all exponents have in common."""
-        names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "early_stopping")
-        return {name: getattr(self, name) for name in (*names, "n_jobs")}
+        names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "tol")
+        return {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
 
     def _model(self):
         check_is_fitted(self)
@@ -594,34 +644,6 @@ class CAFE(
         return tags
 
 
-def extractor_of(estimator, X, seed):
-    """The extractor to fit, after checking that it can give what is asked."""
-    extractor, wanted = estimator.extractor, estimator.n_components
-    shown = repr(extractor) if isinstance(extractor, str) else type(extractor).__name__
-    if wanted is not None and wanted > X.shape[1]:
-        raise ValueError(
-            f"CAFE(extractor={shown}) needs n_components <= {X.shape[1]} features, "
-            f"got {wanted}."
-        )
-    if isinstance(extractor, str):
-        n_components = max(1, X.shape[1] // 2) if wanted is None else wanted
-        if n_components > len(X):
-            raise ValueError(
-                f"CAFE(extractor={shown}) needs at least as many rows as components: "
-                f"n_components={n_components}, n_samples={len(X)}."
-            )
-        return make_extractor(extractor, n_components, seed, estimator.n_jobs)
-    extractor = clone(extractor)
-    if wanted is not None:
-        if "n_components" not in extractor.get_params():
-            raise ValueError(
-                f"CAFE(extractor={shown}) has no parameter n_components to set to {wanted}; "
-                "leave n_components=None."
-            )
-        extractor.set_params(n_components=wanted)
-    return extractor
-
-
 def check_found(estimator, n_found):
     """Raise if there are fewer clusters than weights are needed for."""
     if n_found < estimator.n_clusters:
@@ -631,9 +653,9 @@ def check_found(estimator, n_found):
         )
 
 
-def width_of(extractor, rescaled):
-    """Number of features that the extractor gives."""
-    width = getattr(extractor, "_n_features_out", None)
-    if width is None:
-        width = np.asarray(extractor.transform(rescaled[:1])).shape[1]
-    return width
+def variances_of(rows, sample_weight=None):
+    """Variance of each column, in float64."""
+    if sample_weight is None:
+        return rows.var(axis=0, dtype=np.float64)
+    mean = np.average(rows, axis=0, weights=sample_weight)
+    return np.average((rows - mean) ** 2, axis=0, weights=sample_weight)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._varying import fitted_columns
 from cafelearn._warning import warn_caller
 
 __all__ = ["DiagnosisWarning", "Finding"]
@@ -16,6 +17,9 @@ COLLAPSED = 0.95
 DOMINANT = 0.9
 # Exponents whose clusterings agree less than this, on average (ARI), disagree.
 DISAGREE = 0.5
+# Features whose ranges and spreads differ by this factor or more are not comparable. Both are
+# asked for: after RangeScaler the ranges agree, after StandardScaler the spreads.
+UNSCALED = 20.0
 # A constant offset this many times the mean dispersion drowns the differences.
 DROWNED = 100.0
 
@@ -38,7 +42,7 @@ class Finding(NamedTuple):
     ----------
     code : str
         A short name for programs: "collapsed", "singletons", "uniform", "one-feature",
-        "disagreement", "offset" or "no-structure".
+        "disagreement", "offset", "scales" or "no-structure".
     severity : {"severe", "note"}
         Severe findings are also warnings of the class :class:`DiagnosisWarning`.
     message : str
@@ -85,11 +89,12 @@ def check_weights(model, names=None):
     """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
-    weights = model.feature_weights_
+    # Constant features, which were left out, say nothing.
+    _, weights, D = fitted_columns(model)
     k, m = weights.shape
     alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
     if m > 2 and len(alone):
-        heaviest = weights.argmax(axis=1)[alone]
+        heaviest = model.feature_weights_.argmax(axis=1)[alone]
         shown = [str(v) if names is None else repr(str(names[v])) for v in heaviest[:3]]
         shown = ", ".join(dict.fromkeys(shown))
         yield Finding(
@@ -99,8 +104,7 @@ def check_weights(model, names=None):
             f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
             "larger p or dispersion_offset spreads it.",
         )
-    offset, D = model.dispersion_offset, model.dispersions_
-    finite = D[np.isfinite(D)]
+    offset, finite = model.dispersion_offset, D[np.isfinite(D)]
     # Divided first: the sum of huge dispersions may overflow.
     mean = float((finite / max(finite.size, 1)).sum())
     if not isinstance(offset, str) and mean > 0 and offset > DROWNED * mean:
@@ -110,6 +114,37 @@ def check_weights(model, names=None):
             f"dispersion_offset={offset:g} is {offset / mean:,.0f} times the mean dispersion, "
             "so the weights are nearly equal whatever the data; 'mean' and 'fixed' adapt to "
             "its scale.",
+        )
+
+
+def check_scales(model, names=None):
+    """Findings about the units of the features of a fitted MinkowskiWeightedKMeans."""
+    ranges = getattr(model, "_ranges", None)  # of models from older files it is not known
+    if ranges is None:
+        return
+    mass, centers, p = model._mass[:, None], model.cluster_centers_, float(model.p)
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = (model.dispersions_.sum(axis=0) / mass.sum()) ** (1 / p)
+        mean = (mass * centers).sum(axis=0) / mass.sum()
+        between = (mass * (centers - mean) ** 2).sum(axis=0) / mass.sum()
+        spread = np.sqrt(within**2 + between)
+    vary = np.flatnonzero((ranges > 0) & (spread > 0) & np.isfinite(spread))
+    if len(vary) < 2:
+        return
+    wide, narrow = (int(vary[pick(ranges[vary])]) for pick in (np.argmax, np.argmin))
+    with np.errstate(over="ignore"):
+        ratio = ranges[wide] / ranges[narrow]
+        least = min(ratio, spread[vary].max() / spread[vary].min())
+    if least >= UNSCALED:
+        first, second = (
+            f"feature {v}" if names is None else repr(str(names[v])) for v in (wide, narrow)
+        )
+        yield Finding(
+            "scales",
+            SEVERE,
+            f"The features have different scales: the range of {first} is {ratio:,.0f} times "
+            f"that of {second}, so units decide the clusters. Scale the features first, for "
+            "instance with RangeScaler, or use CAFE, which does.",
         )
 
 

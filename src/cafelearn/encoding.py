@@ -1,6 +1,6 @@
 """TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
 
-import warnings
+from copy import copy
 from numbers import Integral, Number
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from cafelearn._validation import distributed, is_dask
+from cafelearn._warning import warn_caller
 from cafelearn._words import listed, suggestion
 
 __all__ = ["TableEncoder"]
@@ -140,8 +141,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if is_dask(X):
             return distributed().encode_parts(self, X)
         frame = self._frame(X, reset=False)
-        self._check_known_columns(frame)
-        return self._encode(frame)[self._names_out]
+        return self.for_new_rows()._encode_known(frame)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the encoded columns.
@@ -158,6 +158,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.asarray(self._names_out, dtype=object)
+
+    def features_of(self, name):
+        """Names of the features of a column of categories, also of those that do not vary."""
+        return [f"{name}={category}" for category in self.categories_[name]]
+
+    def for_new_rows(self):
+        """A copy that knows only the columns that are used: the others need not be there."""
+        other, names = copy(self), set(self._names_out)
+        other.numbers_ = [name for name in self.numbers_ if name in names]
+        other.categories_ = {
+            name: values
+            for name, values in self.categories_.items()
+            if names.intersection(self.features_of(name))
+        }
+        used = {*other.numbers_, *other.categories_}
+        unused = [n for n in (*self.numbers_, *self.categories_) if n not in used]
+        other.drop = [*self.drop, *unused]
+        return other
+
+    def _encode_known(self, frame):
+        self._check_known_columns(frame)
+        return self._encode(frame)[self._names_out]
 
     def _check_columns(self, frame):
         """Raise if a column that the parameters name is not there."""
@@ -180,9 +202,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         known = {*self.numbers_, *self.categories_, *self.drop}
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            warnings.warn(
-                f"The table has columns that are not used: {listed(extra)}.", stacklevel=3
-            )
+            warn_caller(f"The table has columns that are not used: {listed(extra)}.")
 
     def _keep_varying(self, names, varies, n_rows):
         """Divide the encoded features into those that vary and the others."""
@@ -245,7 +265,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             _warn_of_unseen(name, text, categories)
             codes = pd.Index(categories, dtype=object).get_indexer(text)
             blocks.append((codes[:, None] == np.arange(len(categories))).astype(numbers.dtype))
-            names.extend(f"{name}={category}" for category in categories)
+            names.extend(self.features_of(name))
         repeated = pd.Index(names)[pd.Index(names).duplicated()]
         if len(repeated):
             raise ValueError(
@@ -407,8 +427,7 @@ def refuse_missing(estimator, counts):
 def _warn_of_unseen(name, text, categories):
     unseen = text[~text.isin(categories) & text.notna()]
     if len(unseen):
-        warnings.warn(
+        warn_caller(
             f"Column {name!r} has values that the fit has not seen, in {len(unseen)} rows: "
-            f"{listed(unseen.unique(), most=3)}. They count as none of the categories.",
-            stacklevel=2,
+            f"{listed(unseen.unique(), most=3)}. They count as none of the categories."
         )

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._describing import margins
 from cafelearn._profiles import ProfileMixin
 from cafelearn._validation import (
     check_data,
@@ -24,8 +25,9 @@ from cafelearn._validation import (
     lazy_on_dask,
     number_chooser,
 )
+from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn._warning import warn_caller
-from cafelearn.diagnosis import check_number, check_sizes, warn_of
+from cafelearn.diagnosis import check_number, check_scales, check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
 from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.placing import assign, distances, make_model
@@ -68,8 +70,8 @@ class MinkowskiWeightedKMeans(
         What is added to every dispersion before the weights are computed, so that a
         feature that happens to be constant in a cluster does not take all of its weight.
 
-        - 0 is the formula of the paper to the letter. Features of no dispersion share the
-          weight of their cluster equally.
+        - 0 is the formula of the paper to the letter. Features of no dispersion in a cluster
+          share its weight equally.
         - "mean" adds the mean of all dispersions, anew at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
         - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
@@ -127,7 +129,8 @@ class MinkowskiWeightedKMeans(
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of each feature in each cluster; rows sum to 1.
+        Weight of each feature in each cluster; rows sum to 1. A feature that is constant in
+        the whole data has no weight.
     dispersions_ : ndarray of shape (n_clusters, n_features)
         Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
     inertia_ : float
@@ -169,7 +172,8 @@ class MinkowskiWeightedKMeans(
     is impossible because there are fewer distinct rows than clusters, a
     :class:`~sklearn.exceptions.ConvergenceWarning` says so.
 
-    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`.
+    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
+    not, the finding "scales" in `diagnosis_` says so, with a warning.
 
     References
     ----------
@@ -301,6 +305,7 @@ class MinkowskiWeightedKMeans(
         names = getattr(self, "feature_names_in_", None)
         return [
             *check_number(getattr(self, "_numbers", None)),
+            *check_scales(self, names),
             *check_sizes(self._mass),
             *check_feature_weights(self, names),
         ]
@@ -355,6 +360,23 @@ class MinkowskiWeightedKMeans(
             np.float32 if single else rows.dtype, copy=False
         )
 
+    @lazy_on_dask
+    def assignment_margin(self, X):
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            1 minus the ratio of the distances to the nearest and the second nearest centre:
+            1 at a centre, 0 half way between two.
+        """
+        return margins(self.transform(X))
+
     def score(self, X, y=None, sample_weight=None):
         """The negative objective of `X` with the fitted centres and weights.
 
@@ -386,9 +408,12 @@ class MinkowskiWeightedKMeans(
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
             # Rounding such centres to float32 could move them past the rows of their clusters.
             X = X.astype(np.float64, copy=False)
-        model = make_model(
-            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
-        )
+        centers, weights, _ = fitted_columns(self)
+        used = weighed_features(self)
+        if not used.all():
+            # The same sums as in the fit, to the bit.
+            X = np.ascontiguousarray(X[:, used])
+        model = make_model(centers, weights, self.p, self._scale, X.dtype)
         return X, model, effective_n_jobs(self.n_jobs)
 
     @property

@@ -3,11 +3,12 @@
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from cafelearn._validation import (
     check_data,
     check_span,
+    check_weights,
     distributed,
     first_name,
     is_dask,
@@ -53,7 +54,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.6,  0. ]])
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Learn the mean and the range of each feature.
 
         Parameters
@@ -62,6 +63,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The data. On Dask collections the other methods are lazy.
         y : None
             Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the mean; rows without weight do not count for the range
+            either. Not for Dask collections.
 
         Returns
         -------
@@ -69,15 +73,24 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The fitted scaler.
         """
         if is_dask(X):
+            if sample_weight is not None:
+                raise ValueError("RangeScaler takes no sample_weight for Dask collections.")
             return distributed().fit_range_scaler(self, X)
         X = check_data(self, X)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, X, self)
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         low, high = X.min(axis=0), X.max(axis=0)
         check_span(low, high, self)
         # Halves first: the plain difference of huge numbers overflows.
         half = high / 2 - low / 2
         # About the middle, so that neither the sum nor its rounding depends on the offset.
         middle = low + half
-        self.mean_ = middle + np.mean(X - middle, axis=0, dtype=np.float64).astype(X.dtype)
+        if sample_weight is None:
+            shift = np.mean(X - middle, axis=0, dtype=np.float64)
+        else:
+            shift = np.average(X - middle, axis=0, weights=sample_weight)
+        self.mean_ = middle + shift.astype(X.dtype)
         constant = is_constant(low, high)
         self.mean_[constant] = low[constant]
         self.range_ = np.where(constant, X.dtype.type(1), 2 * half)
@@ -127,6 +140,15 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def fit_scaler(scaler, X, sample_weight=None):
+    """Fit a scaler, or none, to checked rows; one that takes no weights to the weighed ones."""
+    if scaler is None or sample_weight is None:
+        return None if scaler is None else scaler.fit(X)
+    if has_fit_parameter(scaler, "sample_weight"):
+        return scaler.fit(X, sample_weight=sample_weight)
+    return scaler.fit(X[sample_weight > 0])
 
 
 def scale_rows(scaler, X):

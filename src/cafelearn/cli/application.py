@@ -58,6 +58,16 @@ def _open_streams():
             setattr(sys, name, open(descriptor, "w", closefd=False))  # noqa: SIM115
 
 
+def _short_form(error, context):
+    """The option of one dash that a wrong one of two dashes may mean, in brackets."""
+    wrong = getattr(error, "option_name", None) or ""
+    if context is None or not wrong.startswith("--"):
+        return ""
+    known = {name for option in context.command.params for name in option.opts}
+    short = wrong.removeprefix("-")
+    return f" (did you mean {short}?)" if short in known else ""
+
+
 def run(args):
     """Run the app; every end is an exit code, and wrong usage is one line on stderr."""
     _open_streams()
@@ -82,7 +92,7 @@ def run(args):
             raise
         context = getattr(error, "ctx", None)
         where = context.command_path if context is not None else "cafe"
-        message = one_line(error.format_message()).rstrip(".")
+        message = one_line(error.format_message()).rstrip(".") + _short_form(error, context)
         if message:
             sys.stderr.write(f"{where}: {clean(message)}. Try '{where} --help'.\n")
         return getattr(error, "exit_code", 2)

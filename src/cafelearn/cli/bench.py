@@ -80,29 +80,39 @@ def _measure(rows, features, clusters):
         )
 
     runs = {"lloyd": (kmeans, LLOYD)} | {p: (ours(p), OURS) for p in EXPONENTS}
-    best = dict.fromkeys(runs, np.inf)
     with threadpool_limits(1):
-        for make, _ in runs.values():
-            make(1).fit(X[: max(100, clusters)])
-        for _ in range(ROUNDS):
-            # In turns, so that a busy minute of the machine hits all alike.
-            for name, (make, last) in runs.items():
-                best[name] = min(best[name], _per_iteration(make, X, last))
-    return best
+        return per_iteration(runs, X)
 
 
-def _per_iteration(make, X, last):
-    """Seconds for one of the iterations after the first, without the set-up."""
-    times = []
-    for max_iter in (1, last):
-        model = make(max_iter)
-        begin = time.perf_counter()
-        model.fit(X)
-        times.append((time.perf_counter() - begin, model.n_iter_))
-    (first, one), (second, many) = times
-    if many == one:
-        return second / many
-    return max(second - first, 1e-9) / (many - one)
+def per_iteration(runs, X, rounds=ROUNDS):
+    """Seconds for one of the iterations after the first, without the set-up.
+
+    `runs` has, for each name, a function of max_iter that makes an estimator, and the largest
+    max_iter to measure.
+    """
+    for make, last in runs.values():
+        # On all rows, because kernels for many rows are compiled apart from those for few.
+        make(min(2, last)).fit(X)
+    best = {name: {} for name in runs}
+    for _ in range(rounds):
+        # In turns, so that a busy minute of the machine hits all alike.
+        for name, (make, last) in runs.items():
+            for max_iter in (1, last):
+                model = make(max_iter)
+                begin = time.perf_counter()
+                model.fit(X)
+                seconds = time.perf_counter() - begin
+                before = best[name].get(model.n_iter_, seconds)
+                best[name][model.n_iter_] = min(before, seconds)
+    return {name: _slope(times) for name, times in best.items()}
+
+
+def _slope(times):
+    """Seconds for each iteration more, from the best times of fits of so many iterations."""
+    few, many = min(times), max(times)
+    if many > few and times[many] > times[few]:
+        return (times[many] - times[few]) / (many - few)
+    return times[many] / many
 
 
 def _show(run):

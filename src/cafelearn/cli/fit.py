@@ -131,7 +131,7 @@ def fit(
     scheduler: options.Scheduler = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="Column to leave out. May be repeated.", rich_help_panel=COLUMNS),
+        typer.Option(help=f"Columns to leave out. {options.REPEATED}", rich_help_panel=COLUMNS),
     ] = None,
     label: Annotated[
         str | None,
@@ -147,7 +147,7 @@ def fit(
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of numbers that stand for categories. May be repeated.",
+            help=f"Columns of numbers that stand for categories. {options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -206,7 +206,7 @@ def fit(
             },
             impute=impute.value if impute else None,
             categorical=list(category or ()),
-            drop=[*(drop or ()), *([label] if label else ())],
+            drop=list(drop or ()),
             id_column=row_id,
         )
         if is_large:
@@ -215,7 +215,7 @@ def fit(
             )
             return
         frame, code = _read(run, data, reading)
-        _check_names(frame, label, row_id)
+        _set_columns(estimator, frame, label)
         described = _fit(run, estimator, frame, label)
         files = _write_profile(described, profile, force)
         _write(run, estimator, frame, label, data, code, out, model, report, force, files)
@@ -228,13 +228,15 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
     """
     from cafelearn.cli.large_pass import check_features, check_scheduler
     from cafelearn.cli.options import need
-    from cafelearn.cli.writing import check_outputs, kind_of
+    from cafelearn.cli.writing import check_outputs, check_suffix, kind_of
 
     is_large = check_scheduler(data, scheduler)
     if is_large and out is not None:
         check_features(out, force, data=data)
     tables = {"--out": None if is_large else out, "--profile": profile}
     check_outputs(tables | {"--model": model, "--report": report}, force, data)
+    check_suffix("--model", model, ".skops")
+    check_suffix("--report", report, ".html", ".htm")
     for option, path in tables.items():
         if path is not None and kind_of(path)[0] in ("parquet", "feather"):
             need("pyarrow", option, "cli")
@@ -247,13 +249,19 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
     return is_large
 
 
-def _check_names(frame, label, row_id):
-    for option, name in (("--label", label), ("--id", row_id)):
+def _set_columns(estimator, frame, label):
+    """Check the names of columns against the table, and tell the estimator."""
+    for option, name in (("--label", label), ("--id", estimator.id_column)):
         if name is not None and name not in frame.columns:
             raise ValueError(
                 f"{option} {name!r}: there is no such column"
                 f"{suggestion(name, frame.columns)}. The table has {listed(frame.columns)}."
             )
+    dropped = options.column_names(estimator.drop, frame.columns)
+    estimator.set_params(
+        drop=[*dropped, *([label] if label else ())],
+        categorical=options.column_names(estimator.categorical, frame.columns),
+    )
 
 
 def _read(run, data, reading):
@@ -277,12 +285,14 @@ def _fit_large(run, estimator, data, scheduler, label, out, model, report, profi
     from cafelearn.cli import large_fit as large
     from cafelearn.cli.large_pass import computing, read
     from cafelearn.cli.reading_code import large_code
+    from cafelearn.cli.remarks import remark_columns
 
     with computing(scheduler, estimator.cafe.n_jobs):
         table = read(run, data, run.tell)
-        _check_names(table.frame, label, estimator.id_column)
+        _set_columns(estimator, table.frame, label)
         described = large.fit(run, estimator, table, label, out, force)
-        _remark_columns(run, estimator, table.frame.partitions[0].compute().head(1_000))
+        few = table.frame.partitions[0].compute().head(1_000)
+        remark_columns(run, estimator, few, estimator.predict(few))
         files = _write_profile(described, profile, force)
         if out is not None:
             files["features"] = out
@@ -301,7 +311,8 @@ def _fit_large(run, estimator, data, scheduler, label, out, model, report, profi
 def _fit(run, estimator, frame, label):
     import numpy as np
 
-    from cafelearn.cli.progress import watch
+    from cafelearn.cli.progress import warm_up, watch
+    from cafelearn.cli.remarks import remark_columns
     from cafelearn.cli.summary import (
         agreement_with,
         doubtful_rows,
@@ -310,12 +321,13 @@ def _fit(run, estimator, frame, label):
         show_fit,
     )
 
+    warm_up(run, len(frame))
     begin = time.perf_counter()
     with watch(run, len(frame)), findings_shown_here():
         estimator.fit(frame)
     seconds = time.perf_counter() - begin
     encoded = estimator.encode(frame)
-    _remark_columns(run, estimator, frame)
+    remark_columns(run, estimator, frame, estimator.labels_)
     labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
     names = None if estimator.id_column is None else encoded.index
     counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
@@ -326,26 +338,6 @@ def _fit(run, estimator, frame, label):
         run.facts["label"] = agreement_with(estimator.labels_, frame[label])
     show_fit(run, run.facts)
     return profile
-
-
-def _remark_columns(run, estimator, frame):
-    import numpy as np
-
-    constant = estimator.encoder_.constant_features_
-    if constant:
-        run.remark(f"Left out, because they do not vary: {listed(constant)}.")
-    counting = [
-        name
-        for name in estimator.encoder_.numbers_
-        if frame[name].dtype.kind in "iu"
-        and len(frame) > 2
-        and (np.diff(frame[name]) == 1).all()
-    ]
-    if counting:
-        run.remark(
-            f"These columns just count the rows: {listed(counting)}. They were used as "
-            "features; --drop leaves them out, --id names rows by one."
-        )
 
 
 def _write_profile(profile, path, force):

@@ -17,7 +17,7 @@ MOST_TEXTS = 100
 
 def transform(run, estimator, large, id_column, out, force):
     """Write the features of all rows; gives the number of rows of each cluster that has any."""
-    encoder = estimator.encoder_
+    encoder = estimator.encoder_.for_new_rows()
     encoder._check_known_columns(large.frame._meta)
     used = [*encoder.numbers_, *encoder.categories_]
     needed = used if id_column is None else [*dict.fromkeys([*used, id_column])]
@@ -52,7 +52,7 @@ class Placed(NamedTuple):
 
 
 def _place_part(frame, first, path, estimator, used, id_column, id_type):
-    cafe, encoder = estimator.cafe_, estimator.encoder_
+    cafe, encoder = estimator.cafe_, estimator.encoder_.for_new_rows()
     names = None if id_column is None else frame[id_column]
     table = features_table(cafe, encoder.transform(frame[used]), names, first)
     write_part(table, path, id_type)

@@ -31,6 +31,7 @@ Scheduler = Annotated[
         help="Address of a Dask scheduler, to use its cluster for a directory or array."
     ),
 ]
+REPEATED = "Comma-separated or repeated."
 OUT = (
     "Write the features to this table, or those of a directory or array to this directory of "
     "Parquet files."
@@ -50,7 +51,7 @@ Decimal = Annotated[
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        help="A word for a missing value, such as '?'. May be repeated.",
+        help=f"Words for a missing value, such as '?'. {REPEATED}",
         rich_help_panel=READING,
     ),
 ]
@@ -79,7 +80,21 @@ def make_reading(delimiter, decimal, missing, no_header):
         raise ValueError(f"--decimal needs '.' or ',', got {decimal!r}.")
     if delimiter == decimal:
         raise ValueError(f"--delimiter and --decimal must differ, both are {decimal!r}.")
-    return Reading(delimiter, decimal, tuple(missing or ()), not no_header)
+    return Reading(delimiter, decimal, tuple(split_commas(missing or ())), not no_header)
+
+
+def split_commas(texts, whole=()):
+    """The parts of texts between commas; those that are in `whole` are left whole."""
+    parts = []
+    for text in texts:
+        split = [part.strip() for part in text.split(",")]
+        parts += [text] if text in whole or not all(split) else split
+    return parts
+
+
+def column_names(texts, columns):
+    """Names of columns, repeated or separated by commas; a name may have a comma itself."""
+    return list(dict.fromkeys(split_commas(texts, set(columns))))
 
 
 def need(package, option, extra):

@@ -14,6 +14,20 @@ def note_compiling(session, n_rows=0):
         session.note(NOTE)
 
 
+def warm_up(session, n_rows=0):
+    """Compile or load the kernels that a fit of so many rows needs, before it is timed."""
+    import numpy as np
+
+    from cafelearn.machine import MANY_ROWS
+    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+
+    note_compiling(session, n_rows)
+    for few in (40, MANY_ROWS + 1)[: 1 + (n_rows > MANY_ROWS)]:
+        X = np.random.default_rng(0).normal(size=(few, 2))
+        for p in (1.5, 2.0):
+            MinkowskiWeightedKMeans(2, p=p, n_init=1, max_iter=2, random_state=0).fit(X)
+
+
 @contextmanager
 def watch(session, n_rows=0, words="starts"):
     """Show how many starts of the fits in the body, of so many rows, are done."""

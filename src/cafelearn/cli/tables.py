@@ -3,6 +3,8 @@
 from cafelearn.cli.session import clean
 
 BAR = 7
+SHADES = " ░▒▓█"
+SHADE = 4
 
 
 def make_table(*columns):
@@ -50,3 +52,8 @@ def bar(share):
     width = round(abs(share) * BAR)
     left = ("#" * width if share < 0 else "").rjust(BAR)
     return f"{left}|{'#' * width if share > 0 else ''}"
+
+
+def shade(share):
+    """Blocks that are the darker, the nearer a number between 0 and 1 is to 1."""
+    return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * SHADE

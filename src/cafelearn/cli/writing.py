@@ -34,6 +34,14 @@ def kind_of(path):
     return kind, compressed
 
 
+def check_suffix(option, path, *known):
+    """Raise unless the name of an output, if there is one, ends as its kind of file does."""
+    if path is None or path.is_dir() or path.suffix.lower() in known:
+        return
+    found = f"unsupported extension {path.suffix!r}" if path.suffix else "no extension"
+    raise ValueError(f"{option} {path}: {found}; expected {' or '.join(known)}.")
+
+
 def check_outputs(paths, force, *inputs):
     """Raise unless all files can be written, are distinct and are none of the inputs."""
     seen = {Path(path).resolve(): "the file that is read" for path in inputs}

@@ -8,9 +8,9 @@ from sklearn import config_context
 from cafelearn._candidates import make_candidates, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import ROWS
-from cafelearn.cafe import extractor_of, width_of
+from cafelearn._varying import find_varying
 from cafelearn.distributed.choosing import count_clusterings
-from cafelearn.distributed.fitting import fit_models, known_lengths, measure
+from cafelearn.distributed.fitting import fit_models, known_lengths, measure, narrowed
 from cafelearn.distributed.inputs import make_blocks
 from cafelearn.distributed.lazy import blockwise, detached
 from cafelearn.distributed.moments import (
@@ -23,6 +23,7 @@ from cafelearn.distributed.moments import (
 )
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init
+from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.scaling import scale_rows
 from cafelearn.selection import count_extremes, make_frame
 
@@ -59,11 +60,18 @@ def fit_cafe(estimator, X):
             scalings[key] = scaled, measure(estimator, scaled)
     models = make_models(candidates, for_models, **estimator._model_options())
     seen = [scalings[id(c.scaling)] for c in candidates]
-    found = fit_models(models, blocks, seen, estimator.verbose)
-    variance = moments.scatter / moments.count
-    shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
-    frame = make_frame(moments.mean, variance, extents.low, extents.high, shares)
-    counts = count_clusterings(models, blocks, seen, frame)
+    # Constant features have no part in the clustering.
+    varying = find_varying(extents.low, extents.high)
+    fitted, extents = narrowed(blocks, extents, varying)
+    without = {key: narrowed(*scalings[key], varying) for key in scalings}
+    seen_varying = [without[id(c.scaling)] for c in candidates]
+    found = fit_models(models, fitted, seen_varying, estimator.verbose)
+    mean, variance = moments.mean, moments.scatter / moments.count
+    if varying is not None:
+        mean, variance = varying.narrow(mean), varying.narrow(variance)
+    shares = fitted.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
+    frame = make_frame(mean, variance, extents.low, extents.high, shares)
+    counts = count_clusterings(models, fitted, seen_varying, frame)
     chosen = estimator._choose(candidates, models, found, counts, frame)
     estimator.scaler_ = scalers[id(candidates[chosen].scaling)]
     if estimator.rescaling == "distances":
@@ -100,8 +108,8 @@ def _fit_extractor(estimator, extractor, blocks, seed):
         estimator.extractor_ = fit_pca(extractor, moments, blocks.dtype)
         estimator._n_features_out = extractor.n_components_
     else:
-        rows = sample(blocks, seed, rescale)
-        estimator.extractor_ = extractor.fit(rows)
+        rows = sample(blocks, seed, rescale, at_most=1 if extractor is None else None)
+        estimator.extractor_ = fit_extractor(extractor, rows)
         estimator._n_features_out = width_of(estimator.extractor_, rows)
 
 

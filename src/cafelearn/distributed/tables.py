@@ -98,7 +98,7 @@ def encode_parts(encoder, X):
     encoded : dask.dataframe.DataFrame
         The numbers.
     """
-    meta = _meta_of(X)
+    meta, encoder = _meta_of(X), encoder.for_new_rows()
     encoder._check_known_columns(meta)
     used = [*encoder.numbers_, *encoder.categories_]
     X, worker = X[used], detached(encoder)

@@ -1,7 +1,6 @@
 """ReconstructionICA: features that are sparse and give the data back, without whitening."""
 
 import sys
-import warnings
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
 from cafelearn._validation import check_data
+from cafelearn._warning import warn_caller
 from cafelearn.extraction._components import (
     check_features,
     resolve_components,
@@ -183,11 +183,10 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.objective_ = best.value * peak * peak
         self.n_iter_ = best.n_iter
         if best.n_iter >= self.max_iter:
-            warnings.warn(
+            warn_caller(
                 f"ReconstructionICA stopped after max_iter={self.max_iter} iterations, before "
                 f"the objective changed by less than tol={self.tol}.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

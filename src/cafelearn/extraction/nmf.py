@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
 from cafelearn._validation import check_data
+from cafelearn._warning import warn_caller
 from cafelearn.extraction._als import Factors, clipped_scores, factorize_all
 from cafelearn.extraction._components import (
     check_features,
@@ -206,13 +207,12 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
-        n_below = np.count_nonzero(shifted < 0)
-        if n_below:
-            warnings.warn(
-                f"ReplicatedNMF: {n_below} of {X.size} values lie below the minimum of their "
-                "feature in fit, and are treated as that minimum.",
-                UserWarning,
-                stacklevel=2,
+        if (shifted < 0).any():
+            # Without numbers and once, or each fold of a cross-validation would warn.
+            warn_caller(
+                "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
+                "treated as that minimum.",
+                once=True,
             )
             np.maximum(shifted, 0, out=shifted)
         return self._scores(shifted, self.components_)

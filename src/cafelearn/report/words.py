@@ -170,6 +170,8 @@ def _rescaling(facts):
         if isinstance(cafe.extractor, str)
         else type(cafe.extractor).__name__
     )
+    if cafe.extractor is None:
+        return f"{RESCALINGS.get(cafe.rescaling, own)}; no features were extracted from that."
     return (
         f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} made "
         f"{_plural(facts.features.shape[1], 'feature')} of the result."

@@ -1,0 +1,117 @@
+"""The extractor of CAFE: made from its parameters, fitted with or without sample weights."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import has_fit_parameter
+
+from cafelearn.extraction.names import make_extractor
+
+
+def extractor_of(estimator, X, seed):
+    """The extractor to fit, or None, after checking that it can give what is asked."""
+    extractor, wanted = estimator.extractor, estimator.n_components
+    if extractor is None:
+        if wanted is not None:
+            raise ValueError(
+                "CAFE(extractor=None) gives the rescaled rows as they are; leave "
+                f"n_components=None, got {wanted}."
+            )
+        return None
+    named = isinstance(extractor, str)
+    shown = repr(extractor) if named else type(extractor).__name__
+    _check_wanted(shown, wanted, X, extractor == "pca" if named else isinstance(extractor, PCA))
+    if named:
+        n_components = wanted
+        if wanted is None:
+            # No more than there are rows: wide data has no more directions than that.
+            n_components = max(1, min(X.shape[1] // 2, len(X)))
+        return make_extractor(extractor, n_components, seed, estimator.n_jobs)
+    extractor = clone(extractor)
+    if wanted is not None:
+        if "n_components" not in extractor.get_params():
+            raise ValueError(
+                f"CAFE(extractor={shown}) has no parameter n_components to set to {wanted}; "
+                "leave n_components=None."
+            )
+        extractor.set_params(n_components=wanted)
+    return extractor
+
+
+def _check_wanted(shown, wanted, X, is_pca):
+    """Raise unless an extractor can give `wanted` features of rows like X."""
+    if wanted is None:
+        return
+    if not isinstance(wanted, Integral):
+        if not is_pca:
+            raise ValueError(
+                f"CAFE(extractor={shown}) needs n_components to be an integer, got {wanted}; "
+                "only PCA takes a share of the variance."
+            )
+        return
+    if wanted > X.shape[1]:
+        raise ValueError(
+            f"CAFE(extractor={shown}) needs n_components <= {X.shape[1]} features, "
+            f"got {wanted}."
+        )
+    if wanted > len(X):
+        raise ValueError(
+            f"CAFE(extractor={shown}) needs at least as many rows as components: "
+            f"n_components={wanted}, n_samples={len(X)}."
+        )
+
+
+def fit_extractor(extractor, rows, sample_weight=None):
+    """Fit an extractor to rescaled rows of positive weight.
+
+    PCA and extractors whose `fit` takes `sample_weight` use the weights.
+    """
+    if extractor is None or sample_weight is None:
+        return None if extractor is None else extractor.fit(rows)
+    if has_fit_parameter(extractor, "sample_weight"):
+        return extractor.fit(rows, sample_weight=sample_weight)
+    if type(extractor) is PCA:
+        return _fit_weighted_pca(extractor, rows, sample_weight)
+    return extractor.fit(rows)
+
+
+def _fit_weighted_pca(pca, rows, sample_weight):
+    """Fit scikit-learn's PCA as if each row were repeated as often as its weight says."""
+    # Its own fit checks the parameters and sets what does not depend on the weights.
+    pca.fit(rows)
+    mass = sample_weight.sum()
+    mean = sample_weight @ rows.astype(np.float64) / mass
+    centered = (rows - mean) * np.sqrt(sample_weight)[:, None]
+    _, singular, components = np.linalg.svd(centered, full_matrices=False)
+    _, components = svd_flip(None, components, u_based_decision=False)
+    variances = singular**2 / (mass - 1 if mass > 1 else mass)
+    total = variances.sum()
+    shares = variances / total if total > 0 else np.zeros_like(variances)
+    wanted = pca.n_components
+    if wanted is not None and not isinstance(wanted, Integral | str) and 0 < wanted < 1:
+        # As in scikit-learn: more than this share of the variance.
+        kept = int(np.searchsorted(np.cumsum(shares), wanted, side="right")) + 1
+    else:
+        kept = pca.n_components_
+    kept, rest = min(kept, len(variances)), variances[kept:]
+    dtype = pca.components_.dtype
+    pca.n_components_, pca.mean_ = kept, mean.astype(dtype)
+    pca.components_ = np.ascontiguousarray(components[:kept], dtype=dtype)
+    pca.explained_variance_ = variances[:kept].astype(dtype)
+    pca.explained_variance_ratio_ = shares[:kept].astype(dtype)
+    pca.singular_values_ = singular[:kept].astype(dtype)
+    pca.noise_variance_ = dtype.type(rest.mean() if len(rest) else 0.0)
+    return pca
+
+
+def width_of(extractor, rescaled):
+    """Number of features that the extractor, or None, gives for such rows."""
+    if extractor is None:
+        return rescaled.shape[1]
+    width = getattr(extractor, "_n_features_out", None)
+    if width is None:
+        width = np.asarray(extractor.transform(rescaled[:1])).shape[1]
+    return width

@@ -1,0 +1,174 @@
+"""CAFE: sample weights, shares of variance, no extractor, wide data, centres."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
+
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn.extraction import ReplicatedNMF
+from cafelearn.persistence import load_model, save_model
+from cafelearn.selection import likelihood_score
+
+WINE = load_wine(as_frame=True).data
+QUICK = {"p": 2.0, "n_init": 2, "random_state": 0}
+
+
+def test_the_default_number_of_components_is_capped_by_the_rows():
+    X = np.random.default_rng(0).normal(size=(30, 300))
+    X[:15, :100] += 3
+    features = CAFE(2, **QUICK, n_permutations=0).fit_transform(X)
+    assert features.shape == (30, 30)
+    with pytest.raises(ValueError, match=r"n_components=31, n_samples=30"):
+        CAFE(2, n_components=31, **QUICK).fit(X)
+
+
+class TestShareOfVariance:
+    @pytest.mark.parametrize("rescaling", ["distances", "origin"])
+    def test_is_that_of_pca(self, rescaling):
+        cafe = CAFE(3, n_components=0.9, rescaling=rescaling, **QUICK).fit(WINE)
+        expected = PCA(0.9).fit(cafe.rescale(WINE))
+        assert cafe.transform(WINE).shape == (178, expected.n_components_)
+        assert 0.9 < cafe.extractor_.explained_variance_ratio_.sum() < 1
+        assert len(cafe.get_feature_names_out()) == expected.n_components_
+
+    @pytest.mark.parametrize("extractor", ["nmf", "ica", "autoencoder", ReplicatedNMF(2)])
+    def test_other_extractors_refuse_it(self, extractor):
+        cafe = CAFE(3, n_components=0.5, extractor=extractor, **QUICK)
+        with pytest.raises(ValueError, match=r"to be an integer, got 0.5; only PCA"):
+            cafe.fit(WINE)
+
+    def test_on_dask(self):
+        X = WINE.to_numpy()
+        cafe = CAFE(3, n_components=0.8, **QUICK)
+        one, other = clone(cafe).fit(X), clone(cafe).fit(da.from_array(X, chunks=(60, 13)))
+        np.testing.assert_allclose(one.transform(X), other.transform(X), atol=1e-8)
+
+
+class TestNoExtractor:
+    @pytest.mark.parametrize("rescaling", ["distances", "origin", "centroid"])
+    def test_gives_the_rescaled_rows(self, rescaling, tmp_path):
+        cafe = CAFE(3, extractor=None, rescaling=rescaling, **QUICK).fit(WINE)
+        features = cafe.transform(WINE)
+        np.testing.assert_array_equal(features, cafe.rescale(WINE))
+        assert len(cafe.get_feature_names_out()) == features.shape[1]
+        loaded = load_model(save_model(cafe, tmp_path / "wine.skops"))
+        np.testing.assert_array_equal(loaded.transform(WINE), features)
+
+    def test_takes_no_number_of_components(self):
+        with pytest.raises(ValueError, match=r"extractor=None\) gives the rescaled rows"):
+            CAFE(3, extractor=None, n_components=2, **QUICK).fit(WINE)
+
+    def test_on_dask(self):
+        X = WINE.to_numpy()
+        cafe = CAFE(3, extractor=None, **QUICK)
+        lazy = da.from_array(X, chunks=(60, 13))
+        one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
+        features = other.transform(lazy)
+        assert features.shape == (178, 16)
+        np.testing.assert_allclose(one.transform(X), features, atol=1e-8)
+
+
+class TestSampleWeight:
+    @pytest.mark.parametrize("scaling", ["range", "standard", RobustScaler(), None])
+    @pytest.mark.parametrize("rescaling", ["distances", "origin"])
+    def test_is_the_same_as_repeating_rows(self, scaling, rescaling):
+        weight = np.random.default_rng(0).integers(0, 3, len(WINE))
+        if isinstance(scaling, RobustScaler):
+            weight = np.minimum(
+                weight, 1
+            )  # quantiles take no weights, but rows may be left out
+        options = {"scaling": scaling, "rescaling": rescaling, "n_components": 4, **QUICK}
+        weighed = CAFE(3, **options).fit(WINE, sample_weight=weight)
+        repeated = CAFE(3, **options).fit(WINE.loc[WINE.index.repeat(weight)])
+        unweighed = CAFE(3, **options).fit(WINE)
+        np.testing.assert_array_equal(weighed.predict(WINE), repeated.predict(WINE))
+        np.testing.assert_array_equal(weighed.labels_, weighed.predict(WINE))
+        np.testing.assert_allclose(
+            weighed.transform(WINE), repeated.transform(WINE), rtol=1e-6, atol=1e-8
+        )
+        assert not np.allclose(weighed.transform(WINE), unweighed.transform(WINE), atol=1e-3)
+        sizes = ["smallest", "largest"]
+        pd.testing.assert_frame_equal(weighed.candidates_[sizes], repeated.candidates_[sizes])
+
+    def test_reaches_the_score(self):
+        weight = np.random.default_rng(1).integers(0, 3, len(WINE))
+        cafe = CAFE(3, **QUICK).fit(WINE, sample_weight=weight)
+        for model, score in zip(cafe.models_, cafe.candidates_["score"], strict=True):
+            expected = likelihood_score(WINE, model.labels_, sample_weight=weight)
+            assert score == pytest.approx(expected)
+
+    def test_reaches_an_extractor_that_takes_it(self):
+        class Mean(PCA):
+            def fit(self, X, y=None, sample_weight=None):
+                self.seen_ = sample_weight
+                return super().fit(X)
+
+        weight = np.arange(len(WINE)) % 3
+        cafe = CAFE(3, extractor=Mean(2), **QUICK).fit(WINE, sample_weight=weight)
+        np.testing.assert_array_equal(cafe.extractor_.seen_, weight[weight > 0])
+
+    def test_fractions_need_no_mass_of_one(self):
+        cafe = CAFE(3, n_components=2, **QUICK).fit(WINE, sample_weight=np.full(178, 0.25))
+        chosen = cafe.candidates_[cafe.candidates_["chosen"]].iloc[0]
+        assert chosen["largest"] == np.bincount(cafe.labels_).max() / 4
+        assert np.isfinite(cafe.transform(WINE)).all()
+
+    def test_of_ones_changes_no_label(self):
+        one, other = CAFE(3, **QUICK), CAFE(3, **QUICK)
+        one.fit(WINE), other.fit(WINE, sample_weight=np.ones(178))
+        np.testing.assert_array_equal(one.labels_, other.labels_)
+        np.testing.assert_allclose(one.transform(WINE), other.transform(WINE), atol=1e-8)
+
+    def test_is_refused_where_it_has_no_meaning(self):
+        with pytest.raises(ValueError, match="no sample_weight for Dask collections"):
+            CAFE(3).fit(da.from_array(WINE.to_numpy()), sample_weight=np.ones(178))
+        with pytest.raises(ValueError, match="at least one"):
+            CAFE(3).fit(WINE, sample_weight=np.zeros(178))
+
+
+class TestCenters:
+    @pytest.mark.parametrize("scaling", ["range", "standard", RobustScaler(), None])
+    def test_are_in_the_units_of_the_data(self, scaling):
+        cafe = CAFE(3, scaling=scaling, weighting="uniform", **QUICK).fit(WINE)
+        means = WINE.groupby(cafe.labels_).mean()
+        np.testing.assert_allclose(cafe.cluster_centers_, means, rtol=1e-6)
+
+    def test_need_a_scaler_that_can_go_back(self):
+        class OneWay(StandardScaler):
+            inverse_transform = property()
+
+        cafe = CAFE(3, scaling=OneWay(), **QUICK).fit(WINE)
+        with pytest.raises(AttributeError, match="OneWay has no inverse_transform"):
+            _ = cafe.cluster_centers_
+        identity = CAFE(3, scaling=FunctionTransformer(), **QUICK).fit(WINE)
+        np.testing.assert_array_equal(
+            identity.cluster_centers_, identity.model_.cluster_centers_
+        )
+
+
+def test_tolerance_reaches_the_models():
+    loose = CAFE(3, tol=0.5, p=(1.5, 2.0), n_init=1, random_state=0).fit(WINE)
+    tight = CAFE(3, p=(1.5, 2.0), n_init=1, random_state=0).fit(WINE)
+    assert all(model.tol == 0.5 for model in loose.models_)
+    assert sum(m.n_iter_ for m in loose.models_) < sum(m.n_iter_ for m in tight.models_)
+
+
+def test_mwk_means_has_margins_and_a_table_of_weights():
+    X = RangeScaler().set_output(transform="pandas").fit_transform(WINE)
+    model = MinkowskiWeightedKMeans(3, random_state=0).fit(X)
+    frame = model.weights_frame()
+    assert list(frame.columns) == list(WINE.columns)
+    np.testing.assert_array_equal(frame, model.feature_weights_)
+    margin = model.assignment_margin(X)
+    two = np.sort(model.transform(X), axis=1)[:, :2]
+    np.testing.assert_allclose(margin, 1 - two[:, 0] / two[:, 1])
+    lazy = model.assignment_margin(da.from_array(X.to_numpy(), chunks=(60, 13)))
+    np.testing.assert_allclose(margin, lazy.compute())
+    one = MinkowskiWeightedKMeans(1, random_state=0).fit(X)
+    assert (one.assignment_margin(X) == 1).all()
+    assert one.weights_frame().index.tolist() == ["cluster 0"]

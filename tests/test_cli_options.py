@@ -1,0 +1,166 @@
+"""Options of the command: commas, suffixes, suggestions, remarks; and how bench measures."""
+
+import json
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from cafelearn.cli import main
+from cafelearn.cli.bench import per_iteration
+from cafelearn.cli.options import column_names, split_commas
+
+QUICK = ("--n-init", 2, "--p", "2", "--scaling", "standard", "-j", 1)
+
+
+@pytest.fixture
+def cafe(capsys):
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Numbers, a constant, a constant text, and a column whose name has a comma."""
+    frame = load_iris(as_frame=True).data.set_axis(["a", "b", "c", "d"], axis=1)
+    frame = frame.assign(same=1.0, unit="cm", **{"x,y": np.arange(150) % 7})
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+class TestCommas:
+    def test_split(self):
+        assert split_commas(["a, b", "c"]) == ["a", "b", "c"]
+        assert split_commas([",", "?,NA"]) == [",", "?", "NA"]
+        assert column_names(["x,y", "a,b", "a"], ["x,y", "a", "b"]) == ["x,y", "a", "b"]
+
+    def test_drop_and_category(self, table, cafe):
+        for drop in (("--drop", "a,x,y"), ("--drop", "x,y", "--drop", "a")):
+            code, out, err = cafe("fit", table, "-k", 3, *QUICK, *drop, "--json")
+            if drop[1] == "a,x,y":
+                assert code == 2
+                assert "cannot find column 'x'" in err
+            else:
+                assert json.loads(out)["features"] == 3
+        code, out, _ = cafe(
+            "fit", table, "-k", 3, *QUICK, "--drop", "x,y", "--drop", "a,b", "--json"
+        )
+        assert json.loads(out)["features"] == 2
+        code, out, _ = cafe(
+            "fit", table, "-k", 3, *QUICK, "--drop", "c,d", "--category", "x,y", "--json"
+        )
+        assert json.loads(out)["features"] == 2 + 7
+
+    def test_missing(self, tmp_path, cafe):
+        path = tmp_path / "gaps.csv"
+        text = load_iris(as_frame=True).data.to_csv(index=False).splitlines()
+        path.write_text("\n".join([*text[:-2], "?,1,2,3", "1,none,2,3"]))
+        code, _, err = cafe("fit", path, "-k", 3, *QUICK, "--missing", "?,none")
+        assert code == 2
+        assert "missing" in err
+        given = ("--missing", "?,none", "--impute", "median")
+        assert cafe("fit", path, "-k", 3, *QUICK, *given)[0] == 0
+
+
+def test_a_short_option_with_two_dashes(table, cafe):
+    code, _, err = cafe("fit", table, "--k", 3)
+    assert code == 2
+    assert "--k" in err
+    assert "did you mean -k?" in err
+    assert "did you mean -" not in cafe("fit", table, "-k", 3, "--nonsense", 3)[2]
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "expected"),
+    [
+        ("--report", "report.pdf", "unsupported extension '.pdf'; expected .html or .htm"),
+        ("--report", "report", "no extension; expected .html"),
+        ("--model", "model.pkl", "unsupported extension '.pkl'; expected .skops"),
+    ],
+)
+def test_suffixes_are_checked_before_anything_is_read(option, name, expected, tmp_path, cafe):
+    missing = tmp_path / "not-there.csv"
+    code, _, err = cafe("fit", missing, "-k", 3, option, tmp_path / name)
+    assert code == 2
+    assert expected in err
+
+
+def test_transform_needs_only_the_columns_that_were_used(table, tmp_path, cafe):
+    model, out = tmp_path / "m.skops", tmp_path / "out.csv"
+    fit = ("fit", table, "-k", 3, *QUICK, "--drop", "x,y", "--drop", "a", "--model", model)
+    assert cafe(*fit)[0] == 0
+    frame = pd.read_csv(table)
+    for kept in (["b", "c", "d"], list(frame.columns)):
+        frame[kept].to_csv(tmp_path / "new.csv", index=False)
+        code, _, err = cafe("transform", model, tmp_path / "new.csv", "--out", out, "--force")
+        assert code == 0, err
+        assert "remark" not in err
+        assert len(pd.read_csv(out)) == 150
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        frame[kept].to_parquet(tmp_path / "parts" / "part.0.parquet")
+        there = tmp_path / "features"
+        code, _, err = cafe("transform", model, tmp_path / "parts", "--out", there, "--force")
+        assert code == 0, err
+        assert "remark" not in err
+    frame[["b", "c"]].to_csv(tmp_path / "new.csv", index=False)
+    code, _, err = cafe("transform", model, tmp_path / "new.csv", "--out", out, "--force")
+    assert code == 2
+    assert "'d' is missing" in err
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_target_left_in_the_table_is_remarked_upon(as_text, tmp_path, cafe):
+    iris = load_iris(as_frame=True)
+    frame, path = iris.data.copy(), tmp_path / "iris.csv"
+    frame["kind"] = iris.target_names[iris.target] if as_text else iris.target
+    frame.to_csv(path, index=False)
+    code, _, err = cafe("fit", path, "-k", 3, *QUICK)
+    assert code == 0
+    assert "Column 'kind' agrees with the clusters almost entirely" in err
+    assert "--label" in err
+    assert "almost entirely" not in cafe("fit", path, "-k", 3, *QUICK, "--label", "kind")[2]
+
+
+def test_too_few_rows(tmp_path, cafe):
+    path = tmp_path / "few.csv"
+    path.write_text("a,b\n1,2\n3,5\n")
+    code, _, err = cafe("fit", path, "-k", 3)
+    assert code == 2
+    assert "as many rows as clusters" in err
+
+
+class Slow:
+    """A model whose first fit to many rows compiles for 200 ms; an iteration takes 2 ms."""
+
+    compiled = False
+
+    def __init__(self, max_iter):
+        self.max_iter = max_iter
+
+    def fit(self, X):
+        if len(X) > 100 and not Slow.compiled:
+            Slow.compiled = True
+            time.sleep(0.2)
+        time.sleep(0.005 + 0.002 * self.max_iter)
+        self.n_iter_ = self.max_iter
+
+
+def test_bench_does_not_count_compilation():
+    Slow.compiled = False
+    found = per_iteration({"slow": (Slow, 9)}, np.zeros((200, 2)), rounds=2)
+    assert 0.0015 < found["slow"] < 0.004
+
+
+def test_bench_takes_fits_that_stop_early():
+    class Once(Slow):
+        def fit(self, X):
+            super().fit(X)
+            self.n_iter_ = 1
+
+    assert per_iteration({"once": (Once, 3)}, np.zeros((10, 2)), rounds=1)["once"] > 0.001

@@ -1,0 +1,73 @@
+"""Warnings: once, and at the line of the caller."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
+from cafelearn.tabular import TabularCAFE
+
+WINE = load_wine().data
+QUICK = {"p": 2.0, "n_init": 1, "scaling": "range", "n_permutations": 0, "random_state": 0}
+
+
+def table(rows, extra=False):
+    frame = pd.DataFrame(WINE[rows, :3], columns=list("abc"))
+    frame["kind"] = np.where(frame["a"] > 13, "high", "new" if extra else "low")
+    return frame.assign(extra=1) if extra else frame
+
+
+def nested():
+    """Estimators whose warnings arise at different depths, and what makes them warn."""
+    raw = MinkowskiWeightedKMeans(3, random_state=0)
+    yield "scales", lambda: raw.fit(WINE)
+    pipeline = make_pipeline(FunctionTransformer(), MinkowskiWeightedKMeans(3, random_state=0))
+    yield "scales", lambda: pipeline.fit(WINE)
+    yield "scales", lambda: CAFE(3, **QUICK | {"scaling": None}).fit(WINE)
+    nmf = ReplicatedNMF(2, n_init=1, random_state=0).fit(WINE)
+    yield "below the minimum", lambda: nmf.transform(WINE - 1)
+    cafe = CAFE(3, extractor="nmf", n_components=2, **QUICK).fit(WINE)
+    yield "below the minimum", lambda: cafe.transform(WINE * 2 - 10)
+    ica = ReconstructionICA(2, n_init=1, max_iter=1, random_state=0)
+    yield "stopped after max_iter=1", lambda: ica.fit(WINE)
+    tabular = TabularCAFE(CAFE(2, **QUICK)).fit(table(slice(None)))
+    yield "not used: 'extra'", lambda: tabular.predict(table(slice(0, 60), extra=True))
+    yield "has not seen", lambda: tabular.predict(table(slice(0, 100), extra=True))
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_at_the_line_of_the_caller(number):
+    text, act = list(nested())[number]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    found = [warning for warning in caught if text in str(warning.message)]
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    assert found[0].lineno == inspect.getsourcelines(act)[1]
+
+
+@pytest.mark.filterwarnings("default")
+def test_nmf_warns_once_for_all_folds():
+    cafe = CAFE(2, extractor="nmf", n_components=2, **QUICK)
+    classifier = make_pipeline(cafe, KNeighborsClassifier())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        cross_val_score(classifier, WINE, load_wine().target, cv=5)
+    assert sum("below the minimum" in str(warning.message) for warning in caught) == 1
+    nmf = ReplicatedNMF(2, n_init=1, random_state=0).fit(WINE)
+    for action, n_shown in (("always", 3), ("ignore", 0)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            for step in range(1, 4):
+                nmf.transform(WINE - step)
+        assert len(caught) == n_shown
