@@ -7,12 +7,15 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._typing import Estimator, MatrixLike
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.tabular import TabularCAFE
 
+__all__ = ["explain"]
 
-def explain(estimator, X, row: int) -> pd.DataFrame:
+
+def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     """Tell which features put a row in its cluster and not in the next nearest.
 
     The p-th power of the distance to a centre is a sum over features, so the difference

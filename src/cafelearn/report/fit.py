@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from cafelearn._typing import MatrixLike
 from cafelearn.cafe import CAFE
 from cafelearn.report import sections, tried, words
 from cafelearn.report.embedding import embedding
@@ -12,7 +13,7 @@ from cafelearn.report.page import check_ready, write_page
 
 def write_fit_report(
     cafe: CAFE,
-    X,
+    X: MatrixLike,
     path: str | Path,
     *,
     row_ids: Sequence | None = None,
