@@ -1,16 +1,20 @@
 # `make run` and `make test` set up everything they need; the second time they start at once.
 PYTHON ?= python3
 VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
 BIN := $(VENV)/bin
+endif
 READY := $(VENV)/.ready
 
-.PHONY: run test boundscheck lint format bench docs clean
+.PHONY: run test boundscheck lint types wheel format bench docs clean
 
 run: $(READY)
 	@mkdir -p build
 	$(BIN)/cafe demo --out build --force
 
-test: $(READY) lint
+test: $(READY) lint types
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 # The kernels' tests with every index checked, and a cache of their own for what is compiled so.
@@ -22,6 +26,13 @@ boundscheck: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks docs examples scripts
 	$(BIN)/ruff format --check src tests benchmarks docs examples scripts
+
+types: $(READY)
+	$(BIN)/mypy
+
+# What users get: the wheel, installed apart from the checkout.
+wheel: $(READY)
+	$(BIN)/python scripts/check_wheel.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix src tests benchmarks docs examples scripts

@@ -4,12 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cafelearn._versions import show_versions
     from cafelearn.cafe import CAFE, PAPER
     from cafelearn.mwkmeans import MinkowskiWeightedKMeans
     from cafelearn.scaling import RangeScaler
 
 __version__ = "0.1.0"
-__all__ = ["CAFE", "PAPER", "MinkowskiWeightedKMeans", "RangeScaler"]
+__all__ = ["CAFE", "PAPER", "MinkowskiWeightedKMeans", "RangeScaler", "show_versions"]
 
 # Loaded when they are first used: `cafe --help` need not wait for scikit-learn and Numba.
 _NAMES = {
@@ -17,6 +18,7 @@ _NAMES = {
     "PAPER": "cafe",
     "MinkowskiWeightedKMeans": "mwkmeans",
     "RangeScaler": "scaling",
+    "show_versions": "_versions",
 }
 _MODULES = (
     "datasets",

@@ -1,8 +1,11 @@
 """CAFE: scale, cluster over several exponents, rescale by the weights, extract features."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn import config_context
 from sklearn.base import (
     BaseEstimator,
@@ -31,9 +34,11 @@ from cafelearn._n_clusters import fit_chosen, number_frame
 from cafelearn._profiles import ProfileMixin
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import Structure, check_structure
+from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
 from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
 from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn.diagnosis import (
+    Finding,
     check_choice,
     check_number,
     check_scales,
@@ -61,6 +66,8 @@ from cafelearn.selection import (
     likelihood_scores,
     tally,
 )
+
+__all__ = ["CAFE", "PAPER"]
 
 # Extractors whose features of a row depend on no other row: large data is transformed some
 # rows at a time, which saves a rescaled copy of all of it. (The NMF would warn many times.)
@@ -298,26 +305,26 @@ class CAFE(
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int | str | Sequence[int] = 8,
         *,
-        n_components=None,
-        extractor="pca",
-        selection="likelihood",
-        p=(2.0, 3.0),
-        scaling=("range", "standard"),
-        dispersion_offset=("mean", "fixed"),
-        weighting=("cluster", "uniform"),
-        rescaling="distances",
-        init="random",
-        n_init=10,
-        subsample=10_000,
-        max_iter=300,
-        tol=0.0,
-        early_stopping=False,
-        n_permutations=10,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
+        n_components: int | float | None = None,
+        extractor: str | Transformer | None = "pca",
+        selection: str = "likelihood",
+        p: float | Sequence[float] = (2.0, 3.0),
+        scaling: Any = ("range", "standard"),
+        dispersion_offset: Any = ("mean", "fixed"),
+        weighting: Any = ("cluster", "uniform"),
+        rescaling: str = "distances",
+        init: Any = "random",
+        n_init: int = 10,
+        subsample: int | None = 10_000,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        n_permutations: int = 10,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -341,7 +348,9 @@ class CAFE(
 
     # The scaler and the extractor of the user may be estimators that are not fitted yet.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
         """Cluster the rows, rescale them and fit the extractor.
 
         Parameters
@@ -412,7 +421,9 @@ class CAFE(
         self._diagnose(X, for_test)
         return self
 
-    def fit_transform(self, X, y=None, sample_weight=None):
+    def fit_transform(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> np.ndarray:
         """Fit, and extract the features of the training data.
 
         Parameters
@@ -432,7 +443,7 @@ class CAFE(
         return self.fit(X, sample_weight=sample_weight).transform(X)
 
     @lazy_on_dask
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Extract the features of new rows.
 
         Parameters
@@ -453,7 +464,7 @@ class CAFE(
                 return self._rescaled(X)
             if not (isinstance(self.extractor, str) and self.extractor in BY_ROW):
                 return np.asarray(self.extractor_.transform(self._rescaled(X)))
-            features = None
+            features: Any = None
             for rows in gen_batches(len(X), ROWS):
                 some = np.asarray(self.extractor_.transform(self._rescaled(X[rows])))
                 if features is None:
@@ -462,7 +473,7 @@ class CAFE(
             return features
 
     @lazy_on_dask
-    def rescale(self, X):
+    def rescale(self, X: MatrixLike) -> np.ndarray:
         """Scale and rescale new rows.
 
         Parameters
@@ -482,7 +493,7 @@ class CAFE(
             return self._rescaled(X)
 
     @lazy_on_dask
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Find the cluster of each row.
 
         Parameters
@@ -500,7 +511,7 @@ class CAFE(
             return model.predict(scaled)
 
     @lazy_on_dask
-    def assignment_margin(self, X):
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
         """How clearly each row belongs to its cluster.
 
         Parameters
@@ -524,7 +535,7 @@ class CAFE(
         return make_loadings(self)
 
     @property
-    def cluster_centers_(self):
+    def cluster_centers_(self) -> np.ndarray:
         """Centres of the clusters in the units of the data."""
         check_is_fitted(self)
         centers = self.model_.cluster_centers_
@@ -539,25 +550,25 @@ class CAFE(
         return np.asarray(self.scaler_.inverse_transform(centers))
 
     @property
-    def candidates_(self):
+    def candidates_(self) -> pd.DataFrame:
         """What was tried: one row per candidate."""
         check_is_fitted(self)
         return candidate_frame(self._candidates)
 
     @property
-    def n_clusters_(self):
+    def n_clusters_(self) -> int:
         """The number of clusters, given or chosen."""
         check_is_fitted(self)
         return len(self.feature_weights_)
 
     @property
-    def n_clusters_table_(self):
+    def n_clusters_table_(self) -> pd.DataFrame | None:
         """The numbers of clusters that were tried, one row each; None if one was given."""
         check_is_fitted(self)
         return None if self._numbers is None else number_frame(self._numbers)
 
     @property
-    def diagnosis_(self):
+    def diagnosis_(self) -> list[Finding]:
         """What speaks against the fit, as a list of Finding."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)

@@ -1,7 +1,9 @@
 """TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
 
+from collections.abc import Sequence
 from copy import copy
 from numbers import Integral, Number
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
+from cafelearn._typing import MatrixLike
 from cafelearn._validation import distributed, is_dask
 from cafelearn._warning import warn_caller
 from cafelearn._words import listed, suggestion
@@ -85,14 +88,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         "max_categories": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, impute=None, *, categorical=(), drop=(), max_categories=100):
+    def __init__(
+        self,
+        impute: str | None = None,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_categories: int | None = 100,
+    ):
         self.impute = impute
         self.categorical = categorical
         self.drop = drop
         self.max_categories = max_categories
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn the columns, their categories and what stands in for missing values.
 
         Parameters
@@ -121,7 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._keep_varying(values.columns, values.min(axis=0) < values.max(axis=0), len(frame))
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> pd.DataFrame:
         """Encode a table.
 
         Columns of `X` that were not there in :meth:`fit` are ignored and values of a
@@ -143,7 +153,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = self._frame(X, reset=False)
         return self.for_new_rows()._encode_known(frame)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Names of the encoded columns.
 
         Parameters
@@ -159,11 +169,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self._names_out, dtype=object)
 
-    def features_of(self, name):
+    def features_of(self, name: str) -> list[str]:
         """Names of the features of a column of categories, also of those that do not vary."""
         return [f"{name}={category}" for category in self.categories_[name]]
 
-    def for_new_rows(self):
+    def for_new_rows(self) -> Self:
         """A copy that knows only the columns that are used: the others need not be there."""
         other, names = copy(self), set(self._names_out)
         other.numbers_ = [name for name in self.numbers_ if name in names]

@@ -8,12 +8,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._profiles import feature_names
+from cafelearn._typing import Estimator, MatrixLike
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.tabular import TabularCAFE
 
+__all__ = ["explain"]
 
-def explain(estimator, X, row: int) -> pd.DataFrame:
+
+def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     """Find which features put a row in its cluster and not in the next nearest.
 
     The p-th power of the distance to a centre is a sum over features, so the difference

@@ -1,6 +1,8 @@
 """MinkowskiWeightedKMeans: the estimator, and what a fitted one says of rows."""
 
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._describing import margins
 from cafelearn._profiles import ProfileMixin
+from cafelearn._typing import MatrixLike, Seed, VectorLike
 from cafelearn._validation import (
     check_data,
     check_weights,
@@ -27,11 +30,13 @@ from cafelearn._validation import (
 )
 from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn._warning import warn_caller
-from cafelearn.diagnosis import check_number, check_scales, check_sizes, warn_of
+from cafelearn.diagnosis import Finding, check_number, check_scales, check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
 from cafelearn.kernels.weights import WEIGHTINGS
 from cafelearn.placing import assign, distances, make_model
 from cafelearn.starts import prepare, run_starts
+
+__all__ = ["MinkowskiWeightedKMeans"]
 
 
 class MinkowskiWeightedKMeans(
@@ -224,20 +229,20 @@ class MinkowskiWeightedKMeans(
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int | str | Sequence[int] = 8,
         *,
-        p=2.0,
-        weighting="cluster",
-        dispersion_offset="mean",
-        init="random",
-        n_init=10,
-        subsample=10_000,
-        max_iter=300,
-        tol=0.0,
-        early_stopping=False,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
+        p: float = 2.0,
+        weighting: str = "cluster",
+        dispersion_offset: str | float = "mean",
+        init: Any = "random",
+        n_init: int = 10,
+        subsample: int | None = 10_000,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
     ):
         self.n_clusters = n_clusters
         self.p = p
@@ -254,7 +259,9 @@ class MinkowskiWeightedKMeans(
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
         """Cluster the rows of `X`.
 
         Parameters
@@ -299,7 +306,7 @@ class MinkowskiWeightedKMeans(
         return self
 
     @property
-    def diagnosis_(self):
+    def diagnosis_(self) -> list[Finding]:
         """What speaks against the fit, as a list of Finding."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -324,7 +331,7 @@ class MinkowskiWeightedKMeans(
         return None if numbers is None else number_chooser().number_frame(numbers)
 
     @lazy_on_dask
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Find the nearest centre of each row.
 
         Parameters
@@ -340,7 +347,7 @@ class MinkowskiWeightedKMeans(
         return assign(*self._placed(X))[0]
 
     @lazy_on_dask
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Distance of each row to each centre.
 
         Parameters
@@ -361,7 +368,7 @@ class MinkowskiWeightedKMeans(
         )
 
     @lazy_on_dask
-    def assignment_margin(self, X):
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
         """How clearly each row belongs to its cluster.
 
         Parameters
@@ -377,7 +384,9 @@ class MinkowskiWeightedKMeans(
         """
         return margins(self.transform(X))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
         """The negative objective of `X` with the fitted centres and weights.
 
         Parameters

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from copy import copy
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._files import atomic_path
 from cafelearn._model_checks import UnsoundModel, check_archive, check_model
+from cafelearn._typing import Estimator
 from cafelearn._validation import is_dask
 from cafelearn._words import listed
 from cafelearn.cafe import CAFE
@@ -69,7 +71,7 @@ class ModelFileError(ValueError):
     """
 
 
-def save_model(model, path, force: bool = False) -> Path:
+def save_model(model: Estimator, path: str | PathLike[str], force: bool = False) -> Path:
     """Save a fitted model.
 
     Parameters
@@ -139,7 +141,7 @@ def _without_ranges(model):
     return changed
 
 
-def load_model(path):
+def load_model(path: str | PathLike[str]) -> Estimator:
     """Load a model that :func:`save_model` has written.
 
     Nothing in the file is executed. It may hold numbers, text, the estimators of this

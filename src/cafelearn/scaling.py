@@ -1,10 +1,13 @@
 """RangeScaler: the paper's normalisation, (x - mean) / (max - min)."""
 
+from typing import Self
+
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn._validation import (
     check_data,
     check_span,
@@ -15,6 +18,8 @@ from cafelearn._validation import (
     lazy_on_dask,
 )
 from cafelearn.machine import is_constant
+
+__all__ = ["RangeScaler"]
 
 
 class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -54,7 +59,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 0.6,  0. ]])
     """
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
         """Learn the mean and the range of each feature.
 
         Parameters
@@ -97,7 +104,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     @lazy_on_dask
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Scale the data with the mean and range learnt in :meth:`fit`.
 
         Parameters
@@ -117,7 +124,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaled
 
     @lazy_on_dask
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """Bring scaled data back to the original units.
 
         Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
 
+from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn._varying import fitted_columns
 from cafelearn.theory import normalized_objective
 
@@ -181,7 +182,9 @@ def _score(sums, frame):
     return score + float(np.maximum(own_fit, shared_fit).sum())
 
 
-def likelihood_score(X, labels, *, sample_weight=None):
+def likelihood_score(
+    X: MatrixLike, labels: VectorLike, *, sample_weight: VectorLike | None = None
+) -> float:
     """Score a clustering by a penalised classification likelihood; higher is better.
 
     The score compares clusterings of the same rows, wherever they come from: of two, the one

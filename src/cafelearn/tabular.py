@@ -1,7 +1,10 @@
 """TabularCAFE: CAFE for tables as they are found, with text and missing values."""
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Self
 
+import numpy as np
 import pandas as pd
 from sklearn.base import (
     BaseEstimator,
@@ -15,9 +18,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._profiles import ProfileMixin
+from cafelearn._typing import MatrixLike
 from cafelearn._validation import is_dask
 from cafelearn.cafe import CAFE
+from cafelearn.diagnosis import Finding
 from cafelearn.encoding import TableEncoder
+
+__all__ = ["TabularCAFE"]
 
 
 class TabularCAFE(
@@ -98,13 +105,13 @@ class TabularCAFE(
 
     def __init__(
         self,
-        cafe=None,
+        cafe: CAFE | None = None,
         *,
-        impute=None,
-        categorical=(),
-        drop=(),
-        id_column=None,
-        max_categories=100,
+        impute: str | None = None,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        id_column: str | None = None,
+        max_categories: int | None = 100,
     ):
         self.cafe = cafe
         self.impute = impute
@@ -115,7 +122,7 @@ class TabularCAFE(
 
     # The CAFE of the user is not fitted yet.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Encode the table and fit CAFE.
 
         Parameters
@@ -147,7 +154,7 @@ class TabularCAFE(
         self.n_iter_ = self.cafe_.n_iter_
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
         """Fit, and extract the features of the training rows.
 
         Parameters
@@ -164,7 +171,7 @@ class TabularCAFE(
         """
         return self.fit(X).transform(X)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """Extract the features of new rows.
 
         Parameters
@@ -179,7 +186,7 @@ class TabularCAFE(
         """
         return self._fitted().transform(self.encode(X))
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Find the cluster of each row.
 
         Parameters
@@ -194,7 +201,7 @@ class TabularCAFE(
         """
         return self._fitted().predict(self.encode(X))
 
-    def assignment_margin(self, X):
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
         """How clearly each row belongs to its cluster.
 
         Parameters
@@ -209,7 +216,7 @@ class TabularCAFE(
         """
         return self._fitted().assignment_margin(self.encode(X))
 
-    def weights_frame(self):
+    def weights_frame(self) -> pd.DataFrame:
         """The feature weights as a table with names.
 
         Returns
@@ -219,7 +226,7 @@ class TabularCAFE(
         """
         return self._fitted().weights_frame()
 
-    def encode(self, X):
+    def encode(self, X: MatrixLike) -> pd.DataFrame:
         """The numbers that CAFE is given for a table.
 
         Parameters
@@ -257,7 +264,7 @@ class TabularCAFE(
         return self._fitted().loadings_
 
     @property
-    def diagnosis_(self):
+    def diagnosis_(self) -> list[Finding]:
         """What speaks against the fit, as a list of Finding."""
         return self._fitted().diagnosis_
 

@@ -7,9 +7,15 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from cafelearn._typing import MatrixLike, Seed, VectorLike
+
 
 def corrupt(
-    X, y, noise_level: float, noise_scale: float, random_state=None
+    X: MatrixLike,
+    y: VectorLike,
+    noise_level: float,
+    noise_scale: float,
+    random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Add Gaussian noise to randomly chosen (class, feature) pairs.
 

@@ -18,7 +18,7 @@ from cafelearn.scaling import RangeScaler
 class Moments(NamedTuple):
     """Count, mean and sums of squares about the mean of some rows, in float64."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # tuples have a method of this name
     mean: np.ndarray  # (m,)
     scatter: np.ndarray  # (m,) or, with products, (m, m)
     low: np.ndarray  # (m,)

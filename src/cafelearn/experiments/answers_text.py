@@ -87,7 +87,9 @@ def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
         means = by_regime(results, task)
         if means.size:
             tables[f"Mean {name} of the {TASK_LABELS[task]}"] = means
-            ranks[task] = rank_answers(results, task).ranks
+            ranking = rank_answers(results, task)
+            if ranking is not None:
+                ranks[task] = ranking.ranks
     if ranks:
         table = pd.DataFrame(ranks).rename_axis("method")
         tables["Average ranks"] = table.loc[[m for m in METHOD_LABELS if m in table.index]]

@@ -1,15 +1,26 @@
 """Run the plan of the paper's experiment."""
 
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
 from cafelearn.experiments.plan import Plan
 from cafelearn.experiments.pool import WorkersLost, run_all
+from cafelearn.experiments.progress import Progress
 from cafelearn.experiments.run import GRID
 
 __all__ = ["WorkersLost", "run_grid"]
 
 
 def run_grid(
-    plan: Plan, directory, *, n_jobs=None, scheduler=None, retry_failed=False, progress=None
-):
+    plan: Plan,
+    directory: str | PathLike[str],
+    *,
+    n_jobs: int | None = None,
+    scheduler: Any = None,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
     """Run what a plan asks for and the directory does not hold yet.
 
     Each run is committed to the directory when it ends. A grid that was stopped, in whatever

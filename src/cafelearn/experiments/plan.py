@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     def __str__(self):
         return f"{self.dataset}/{self.noise_level:g}/{self.noise_scale:g}/{self.version}"
 
-    def seed(self, purpose):
+    def seed(self, purpose: str) -> np.random.SeedSequence:
         """A SeedSequence that depends on this sample's name and the purpose alone."""
         return named_seed(f"{self}/{purpose}")
 
@@ -121,7 +121,7 @@ class Plan:
         put(self, "scales", _numbers("scales", self.scales, 0, np.inf))
         check_versions(self.versions)
 
-    def samples(self):
+    def samples(self) -> list:
         """All noisy data sets: the first version of each, then the second, and so on."""
         return [
             Sample(dataset, level, scale, version)

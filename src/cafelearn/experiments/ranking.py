@@ -236,11 +236,11 @@ def signed_rank(differences: Iterable[float]) -> Outcome:
     >>> signed_rank([0.1, 0.2, 0.3, 0.4, 0.5, -0.05]).p_value
     0.0625
     """
-    differences = np.asarray(list(differences), dtype=np.float64)
-    differences = differences[differences != 0]
-    if not differences.size:
+    values = np.asarray(list(differences), dtype=np.float64)
+    values = values[values != 0]
+    if not values.size:
         return Outcome(0.0, 1.0)
-    found = stats.wilcoxon(differences)
+    found = stats.wilcoxon(values)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 

@@ -32,7 +32,7 @@ class Case(NamedTuple):
     def __str__(self):
         return f"{self.dataset}/{self.regime}/{self.version}"
 
-    def seed(self, purpose):
+    def seed(self, purpose: str) -> np.random.SeedSequence:
         """A SeedSequence that depends on this case's name and the purpose alone."""
         return named_seed(f"study/{self}/{purpose}")
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -134,7 +135,7 @@ class Store:
             raise StoreError(message) from error
 
 
-def read_results(source) -> pd.DataFrame:
+def read_results(source: str | PathLike[str]) -> pd.DataFrame:
     """Read the records of an experiment.
 
     Parameters

@@ -1,8 +1,13 @@
 """Run the study "How good are the answers", and read its records."""
 
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
 import pandas as pd
 
 from cafelearn.experiments.pool import run_all
+from cafelearn.experiments.progress import Progress
 from cafelearn.experiments.store import read_runs
 from cafelearn.experiments.study_plan import StudyPlan
 from cafelearn.experiments.study_run import STUDY
@@ -10,13 +15,13 @@ from cafelearn.experiments.study_run import STUDY
 
 def run_study(
     plan: StudyPlan,
-    directory,
+    directory: str | PathLike[str],
     *,
-    n_jobs=None,
-    scheduler=None,
-    retry_failed=False,
-    progress=None,
-):
+    n_jobs: int | None = None,
+    scheduler: Any = None,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Progress:
     """Run what a plan of the study asks for and the directory does not hold yet.
 
     Each run is committed to the directory when it ends. A study that was stopped, in whatever
@@ -70,7 +75,7 @@ def run_study(
     )
 
 
-def read_study(source) -> pd.DataFrame:
+def read_study(source: str | PathLike[str]) -> pd.DataFrame:
     """Read the records of the study.
 
     Parameters

@@ -1,7 +1,7 @@
 """What the study of the answers runs: cases, tasks and methods, as plain data."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cafelearn import datasets
 from cafelearn.experiments.plan import check_versions, choose_names
@@ -128,7 +128,7 @@ class StudyPlan:
                 f"{', '.join(self.tasks)} none of {', '.join(self.methods)}."
             )
 
-    def samples(self):
+    def samples(self) -> list:
         """All samples: the first version of each, then the second, and so on."""
         return [
             StudySample(dataset, regime, version, task)
@@ -140,7 +140,7 @@ class StudyPlan:
             and self.methods_of(StudySample(dataset, regime, version, task))
         ]
 
-    def methods_of(self, sample):
+    def methods_of(self, sample: Any) -> tuple[str, ...]:
         """The methods to run on a sample, in their order."""
         return tuple(
             name

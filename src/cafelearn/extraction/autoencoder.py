@@ -2,6 +2,7 @@
 
 import sys
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
+from cafelearn._typing import MatrixLike, Seed
 from cafelearn._validation import check_data
 from cafelearn.extraction import _scg
 from cafelearn.extraction._components import (
@@ -143,17 +145,17 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | None = None,
         *,
-        n_init=50,
-        max_iter=100,
-        l2=1e-3,
-        sparsity_weight=1.0,
-        sparsity=0.05,
-        initial_scale=0.1,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
+        n_init: int = 50,
+        max_iter: int = 100,
+        l2: float = 1e-3,
+        sparsity_weight: float = 1.0,
+        sparsity: float = 0.05,
+        initial_scale: float = 0.1,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.n_init = n_init
@@ -167,7 +169,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Train the network.
 
         Parameters
@@ -202,7 +204,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """The activations of the hidden units.
 
         Parameters
@@ -218,7 +220,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         check_is_fitted(self)
         return self._activations(check_data(self, X, reset=False))
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """The rows that activations of the hidden units stand for, in the units of the data.
 
         Parameters

@@ -2,7 +2,7 @@
 
 import sys
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
+from cafelearn._typing import MatrixLike, Seed
 from cafelearn._validation import check_data
 from cafelearn._warning import warn_caller
 from cafelearn.extraction._components import (
@@ -133,16 +134,16 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | None = None,
         *,
-        reconstruction_weight=1.0,
-        contrast="logcosh",
-        n_init=50,
-        max_iter=1000,
-        tol=1e-8,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
+        reconstruction_weight: float = 1.0,
+        contrast: str = "logcosh",
+        n_init: int = 50,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.reconstruction_weight = reconstruction_weight
@@ -155,7 +156,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Find the components.
 
         Parameters
@@ -190,7 +191,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             )
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """The features of each row, its products with the components.
 
         Parameters
@@ -207,7 +208,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = check_data(self, X, reset=False)
         return X @ self.components_.T.astype(X.dtype)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """The rows that features stand for, the components weighted by them.
 
         Parameters

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
+from cafelearn._typing import MatrixLike, Seed
 from cafelearn._validation import check_data
 from cafelearn._warning import warn_caller
 from cafelearn.extraction._als import Factors, clipped_scores, factorize_all
@@ -136,15 +138,15 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __init__(
         self,
-        n_components=None,
+        n_components: int | None = None,
         *,
-        solver="als",
-        n_init=50,
-        max_iter=100,
-        tol=1e-4,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
+        solver: str = "als",
+        n_init: int = 50,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
     ):
         self.n_components = n_components
         self.solver = solver
@@ -156,7 +158,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Find the components.
 
         Parameters
@@ -190,7 +192,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.reconstruction_error_ = root_mean_square(X - self.inverse_transform(features))
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """The features of each row: the amounts of the components that make it up.
 
         Parameters
@@ -217,7 +219,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             np.maximum(shifted, 0, out=shifted)
         return self._scores(shifted, self.components_)
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
         """The rows that features stand for, in the units of the data.
 
         Parameters

@@ -1,11 +1,12 @@
 """AgreementDisplay: agreement between the clusterings of several candidates."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from cafelearn._labels import candidate_names, chosen_position
+from cafelearn._typing import Estimator
 from cafelearn._words import listed
 from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import COLORS, panels, plain_text
@@ -79,7 +80,7 @@ class AgreementDisplay:
         ax: "Axes | None" = None,
         *,
         annotate: bool | None = None,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
     ) -> Self:
@@ -132,10 +133,10 @@ class AgreementDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Estimator,
         *,
         annotate: bool | None = None,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
         ax: "Axes | None" = None,

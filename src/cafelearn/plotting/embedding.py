@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from cafelearn._typing import Estimator, MatrixLike
 from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import group_style, panels, plain_text
 from cafelearn.plotting._estimators import check_classes, check_estimator, match_clusters
@@ -123,7 +124,7 @@ class EmbeddingDisplay:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         self.scatters_ = [
-            [self._draw_group(panel, *group, scatter_kw or {}) for group in groups]
+            [self._draw_group(panel, group, scatter_kw or {}) for group in groups]
             for panel, groups in zip(self.axes_, groupings, strict=True)
         ]
         first, second = (plain_text(self.component_names[c]) for c in self.components)
@@ -136,8 +137,8 @@ class EmbeddingDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Estimator,
+        X: MatrixLike,
         *,
         y: "ArrayLike | None" = None,
         components: tuple[int, int] = (0, 1),
@@ -216,7 +217,8 @@ class EmbeddingDisplay:
                 position, free = free, free + 1
             yield self._codes == code, group_style(position), f"class {name}"
 
-    def _draw_group(self, ax, rows, style, name, scatter_kw):
+    def _draw_group(self, ax, group, scatter_kw):
+        rows, style, name = group
         x, y = self.features[rows][:, list(self.components)].T
         options = {
             "s": 12 if len(self.features) > 500 else 28,

@@ -1,11 +1,12 @@
 """NoisePairsDisplay: do the low weights fall where noise was added?"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from cafelearn._typing import Estimator
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import (
     check_classes,
@@ -85,7 +86,7 @@ class NoisePairsDisplay:
         self,
         ax: "Axes | ArrayLike | None" = None,
         *,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
     ) -> Self:
@@ -139,13 +140,13 @@ class NoisePairsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Estimator,
         noise_pairs: "ArrayLike",
         y: "ArrayLike",
         *,
         class_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
@@ -204,16 +205,16 @@ class NoisePairsDisplay:
             raise ValueError(
                 f"{who} needs {len(classes)} class_names, one per class, got {len(names)}."
             )
-        noise_pairs = _check_pairs(noise_pairs)
-        if noise_pairs.shape != (len(classes), table.shape[1]):
+        pairs = _check_pairs(noise_pairs)
+        if pairs.shape != (len(classes), table.shape[1]):
             raise ValueError(
                 f"{who} needs noise_pairs of shape (n_classes, n_features) = "
-                f"{(len(classes), table.shape[1])}, got {noise_pairs.shape}."
+                f"{(len(classes), table.shape[1])}, got {pairs.shape}."
             )
         matched = match_clusters(codes, estimator.labels_)
         table = table.iloc[list(matched.values())]
         table.index = [f"{names[c]} (cluster {l})" for c, l in matched.items()]
-        display = cls(table, noise_pairs[list(matched)])
+        display = cls(table, pairs[list(matched)])
         return display.plot(ax, cmap=cmap, colorbar=colorbar, im_kw=im_kw)
 
     def _mark_pairs(self, values):

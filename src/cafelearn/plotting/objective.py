@@ -1,12 +1,13 @@
 """ObjectiveDisplay: the way of the objective down, and the bounds of where it ends."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from cafelearn._labels import family_positions
+from cafelearn._typing import Estimator
 from cafelearn._varying import fitted_columns
 from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import COLORS, panels
@@ -96,8 +97,11 @@ class ObjectiveDisplay:
         self.stop_reasons = dict(stop_reasons or {})
         self.chosen = chosen
         self.dispersion_offset = dispersion_offset
-        named = {"bounds": self.bounds, "stop_reasons": self.stop_reasons}
-        named["chosen"] = () if chosen is None else (chosen,)
+        named: dict[str, Iterable[float]] = {
+            "bounds": self.bounds,
+            "stop_reasons": self.stop_reasons,
+            "chosen": () if chosen is None else (chosen,),
+        }
         for name, given in named.items():
             for p in given:
                 if p not in self.paths:
@@ -128,7 +132,8 @@ class ObjectiveDisplay:
         self.axes_ = panels("ObjectiveDisplay.plot", ax, n, n_columns, figsize=size)
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
-        self.lines_, self.bounds_ = [], []
+        self.lines_: list = []
+        self.bounds_: list = []
         for panel, p in zip(self.axes_, self.paths, strict=True):
             self._draw_panel(panel, p, self.bounds.get(p) if bounds else None)
         for panel in self.axes_[::n_columns]:
@@ -146,7 +151,7 @@ class ObjectiveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, *, bounds: bool = True, ax: "Axes | ArrayLike | None" = None
+        cls, estimator: Estimator, *, bounds: bool = True, ax: "Axes | ArrayLike | None" = None
     ) -> Self:
         """Draw the objective of a fitted estimator.
 
@@ -179,11 +184,11 @@ class ObjectiveDisplay:
         True
         """
         estimator = check_estimator(f"{cls.__name__}.from_estimator", estimator)
-        chosen, models = estimator, [estimator]
+        chosen, family = estimator, [estimator]
         if isinstance(estimator, CAFE):
             chosen = estimator.model_
-            models = [estimator.models_[i] for i in family_positions(estimator.candidates_)]
-        models = {float(model.p): model for model in models}
+            family = [estimator.models_[i] for i in family_positions(estimator.candidates_)]
+        models = {float(model.p): model for model in family}
         limits = {p: _final_bounds(model) for p, model in models.items()}
         display = cls(
             {p: model.objective_path_ for p, model in models.items()},

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from cafelearn._typing import Estimator
 from cafelearn.plotting._axes import panels
 from cafelearn.plotting._estimators import check_weights_table, weights_frame
 from cafelearn.plotting._heat_map import contrast_colors, draw_heat_map, figure_size
@@ -66,7 +67,7 @@ class WeightsDisplay:
         max_features: int | None = None,
         sort_features: bool = False,
         annotate: bool | None = None,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
     ) -> Self:
@@ -125,13 +126,13 @@ class WeightsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Estimator,
         *,
         feature_names: Sequence[str] | None = None,
         max_features: int | None = None,
         sort_features: bool = False,
         annotate: bool | None = None,
-        cmap="viridis",
+        cmap: Any = "viridis",
         colorbar: bool = True,
         im_kw: dict | None = None,
         ax: "Axes | None" = None,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from cafelearn._typing import MatrixLike
 from cafelearn.cafe import CAFE
 from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.report import numbers, profiles, sections, tried, usage, words
@@ -15,7 +16,7 @@ from cafelearn.tabular import TabularCAFE
 
 def write_fit_report(
     estimator: CAFE | TabularCAFE | MinkowskiWeightedKMeans,
-    X,
+    X: MatrixLike,
     path: str | Path,
     *,
     row_ids: Sequence | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._typing import Estimator, MatrixLike, VectorLike
 from cafelearn._validation import check_data, check_weights
 from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn.descent import one_cluster
@@ -28,7 +29,7 @@ class Certificate(pd.DataFrame):
         return Certificate
 
     @property
-    def all_hold(self):
+    def all_hold(self) -> bool:
         """Whether no claim that applies fails."""
         return not (self["verdict"] == FAILS).any()
 
@@ -40,7 +41,9 @@ class Certificate(pd.DataFrame):
         )
 
 
-def certificate(model, X, sample_weight=None):
+def certificate(
+    model: Estimator, X: MatrixLike, sample_weight: VectorLike | None = None
+) -> Certificate:
     """Check every claim of the paper on a fitted model and its training data.
 
     Parameters

@@ -9,6 +9,7 @@ features, and work on logarithms, because for p close to 1 the powers explode.
 import numpy as np
 from scipy.special import logsumexp
 
+from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn.descent import one_cluster
 from cafelearn.machine import data_scale
 
@@ -36,7 +37,7 @@ def _log_means(log_D, p):
     return np.where(zero, -np.inf, means)
 
 
-def minkowski_center(x, p):
+def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     """The unique z that minimises ``sum(abs(x - z)**p)`` (Eq. 5 and Proposition 1).
 
     Parameters
@@ -67,7 +68,13 @@ def minkowski_center(x, p):
     return float(center[0]) if x.ndim == 1 else center
 
 
-def dispersions(X, labels, centers, p, sample_weight=None):
+def dispersions(
+    X: MatrixLike,
+    labels: VectorLike,
+    centers: MatrixLike,
+    p: float,
+    sample_weight: VectorLike | None = None,
+) -> np.ndarray:
     """Within-cluster dispersions, the D of Eq. 4.
 
     Parameters
@@ -106,7 +113,7 @@ def dispersions(X, labels, centers, p, sample_weight=None):
     return D
 
 
-def feature_weights(D, p, offset=0.0):
+def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
     """Feature weights from dispersions (Eq. 4 and Proposition 2).
 
     Parameters
@@ -139,7 +146,7 @@ def feature_weights(D, p, offset=0.0):
     return w / w.sum(axis=-1, keepdims=True)
 
 
-def selective_limit(D):
+def selective_limit(D: MatrixLike) -> np.ndarray:
     """Limit of the weights for p to 1 (Corollary 2): only the smallest dispersions count.
 
     Parameters
@@ -163,7 +170,7 @@ def selective_limit(D):
     return smallest / smallest.sum(axis=-1, keepdims=True)
 
 
-def weight_ratio(D_u, D_v, p):
+def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarray:
     """w_u / w_v from two dispersions of one cluster (Proposition 2).
 
     It is monotone in p and tends to 1 as p grows (Corollary 3).
@@ -191,7 +198,7 @@ def weight_ratio(D_u, D_v, p):
         return np.exp((np.log(D_v) - np.log(D_u)) / (p - 1))
 
 
-def weight_ratio_bound(C, p):
+def weight_ratio_bound(C: MatrixLike, p: float) -> float | np.ndarray:
     """Bound of w_u / w_v when D_u >= C D_v (Theorem 3).
 
     Parameters
@@ -215,7 +222,7 @@ def weight_ratio_bound(C, p):
     return weight_ratio(C, 1.0, p)
 
 
-def power_mean(D, r):
+def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
     """Power mean of order r over features (Definition 1); r = 0 is the geometric mean.
 
     Parameters
@@ -248,7 +255,7 @@ def power_mean(D, r):
     return np.exp((logsumexp(r * log_D, axis=-1) - np.log(log_D.shape[-1])) / r)
 
 
-def objective(D, p):
+def objective(D: MatrixLike, p: float) -> float:
     """The mwk-means objective in terms of dispersions alone (Lemma 1).
 
     Parameters
@@ -280,7 +287,7 @@ def objective(D, p):
     return float(np.where(zero, 0.0, each).sum())
 
 
-def power_mean_objective(D, p):
+def power_mean_objective(D: MatrixLike, p: float) -> float:
     """The objective as a sum of power means of dispersions (Lemma 2).
 
     Minimising the objective is minimising the sum of these means (Corollary 1).
@@ -308,7 +315,7 @@ def power_mean_objective(D, p):
     return float(np.exp(_log_means(log_D, p) + (1 - p) * np.log(log_D.shape[-1])).sum())
 
 
-def objective_bounds(D, p):
+def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
     """Lower and upper bound of the objective (Theorem 2).
 
     Parameters
@@ -341,7 +348,7 @@ def objective_bounds(D, p):
     return float(lower), float(upper)
 
 
-def normalized_objective(D, p):
+def normalized_objective(D: MatrixLike, p: float) -> float:
     """Where the objective lies between its bounds: 0 the lower, 1 the upper (Figure 2).
 
     Parameters
@@ -377,7 +384,7 @@ def normalized_objective(D, p):
     return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
 
 
-def dominance(D):
+def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
     """For each cluster, the feature of largest dispersion and the C of Theorem 4.
 
     Parameters
@@ -407,7 +414,7 @@ def dominance(D):
     return order[:, -1], C
 
 
-def suppression_bound(C, n_features, p):
+def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
     """Bound of the weight of a feature that is C times as dispersed as all others (Theorem 4).
 
     Parameters
@@ -438,7 +445,7 @@ def suppression_bound(C, n_features, p):
         return np.exp(-np.logaddexp(0.0, log_odds))
 
 
-def noise_pairs(D, D_clean):
+def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
     """Which (cluster, feature) pairs are noise pairs (Definition 2).
 
     Parameters
@@ -462,7 +469,7 @@ def noise_pairs(D, D_clean):
     return np.asarray(D) > np.asarray(D_clean)
 
 
-def rescaled_dispersions(D, p):
+def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
     """Dispersions of the data rescaled by its weights (Definition 3 and Lemma 3).
 
     Their order within a cluster is the reverse of that of `D`.
@@ -489,7 +496,9 @@ def rescaled_dispersions(D, p):
     return w ** _check_p(p) * np.asarray(D, dtype=np.float64)
 
 
-def noise_suppression_bound(D_u, C, n_features, p):
+def noise_suppression_bound(
+    D_u: MatrixLike, C: MatrixLike, n_features: int, p: float
+) -> float | np.ndarray:
     """Bound of the rescaled dispersion of a dominating noise pair (Corollary 4).
 
     It falls as C grows. The paper says that it falls as p grows, too; it does not always:

@@ -1,0 +1,90 @@
+"""Build the sdist and, from it, the wheel; install the wheel apart and try what it holds.
+
+The tests run on the checkout, where nothing can be missing. This is about what users get:
+
+    python scripts/check_wheel.py
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Files that are no modules, and are forgotten most easily.
+HELD = (
+    "cafelearn/py.typed",
+    "cafelearn/report/assets/report.css",
+    "cafelearn/report/templates/fit.html.jinja",
+    "cafelearn/experiments/published_tables.csv",
+)
+TRY = """
+import tempfile
+from pathlib import Path
+
+import cafelearn
+from cafelearn import CAFE
+from cafelearn.cli import main
+from cafelearn.datasets import load, names
+from cafelearn.persistence import load_model, save_model
+from cafelearn.report import write_fit_report
+
+assert "site-packages" in cafelearn.__file__, cafelearn.__file__
+cafelearn.show_versions()
+assert all(len(load(name).target) for name in names())
+data = load("iris")
+cafe = CAFE(3, n_components=2, n_init=2, random_state=0)
+features = cafe.fit_transform(data.data)
+assert features.shape == (150, 2)
+here = Path(tempfile.mkdtemp())
+again = load_model(save_model(cafe, here / "iris.skops"))
+assert (again.transform(data.data) == features).all()
+assert write_fit_report(cafe, data.data, here / "iris.html").stat().st_size > 10_000
+assert main(["--version"]) == 0
+"""
+
+
+def main():
+    """Build, install, try; the exit code is that of the first step that fails."""
+    with tempfile.TemporaryDirectory() as directory:
+        there = Path(directory)
+        run(sys.executable, "-m", "build", "--outdir", there / "dist", ROOT)
+        (wheel,) = (there / "dist").glob("*.whl")
+        (sdist,) = (there / "dist").glob("*.tar.gz")
+        check_contents(wheel, sdist)
+        venv.create(there / "env", with_pip=True)
+        bin_directory = there / "env" / ("Scripts" if os.name == "nt" else "bin")
+        python = bin_directory / ("python.exe" if os.name == "nt" else "python")
+        constraints = ROOT / "constraints.txt"
+        pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        run(*pip, "--constraint", constraints, f"{wheel}[report,cli]", cwd=there)
+        run(python, "-c", TRY, cwd=there)
+        run(bin_directory / "cafe", "--version", cwd=there)
+    sys.stdout.write(f"{wheel.name} works where it is installed.\n")
+
+
+def check_contents(wheel, sdist):
+    """Raise if a file that is no module is missing from one of the archives."""
+    held = set(zipfile.ZipFile(wheel).namelist())
+    missing = [name for name in HELD if name not in held]
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    missing += [name for name in (f"src/{name}" for name in HELD) if name not in inside]
+    if missing:
+        sys.exit(f"check_wheel: missing from the wheel or the sdist: {', '.join(missing)}")
+
+
+def run(*command, cwd=None):
+    """Run a command without the checkout on its path."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHONPATH")}
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
