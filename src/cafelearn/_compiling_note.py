@@ -5,7 +5,7 @@ from pathlib import Path
 
 LOGGER = logging.getLogger("cafelearn")
 NOTE = "Compiling the kernels, once; this takes about a minute."
-_noted = set()
+_noted: set[str] = set()
 
 
 def kernels_are_compiled(n_rows=0):

@@ -250,16 +250,11 @@ def make_profile(sums, weights, columns) -> pd.DataFrame:
         }
     )
     decimals = [decimals_for(spread) for spread in overall_spread]
+    names = ("variable", "category", "center", "overall")
+    described = zip(column, *(frame[name] for name in names), strict=True)
     frame["description"] = [
-        _description(*row, decimals[v])
-        for v, row in zip(
-            column,
-            zip(
-                *(frame[name] for name in ("variable", "category", "center", "overall")),
-                strict=True,
-            ),
-            strict=True,
-        )
+        _description(variable, category, center, overall, decimals[v])
+        for v, variable, category, center, overall in described
     ]
     return frame
 

@@ -20,7 +20,7 @@ def profile_table(facts) -> Table:
     frame, clusters = facts.profile, range(facts.n_clusters)
     found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
     largest = frame["difference"].abs().fillna(0).groupby(frame["variable"], sort=False).max()
-    categories = {}
+    categories: dict[str, list] = {}
     for variable, category in facts.estimator._profile_columns():
         categories.setdefault(variable, []).append(category)
     variables = sorted(categories, key=lambda variable: -largest[variable])
