@@ -43,6 +43,9 @@ def parse(arguments):
     """The options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument(
+        "--cases", type=int, default=sys.maxsize, help="at most, beside the corpus"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--what", choices=list(WHAT), help="default: all, by turns")
     parser.add_argument("--case", type=json.loads, help="run this case alone")
@@ -60,7 +63,7 @@ def cases(options):
     rng = np.random.default_rng(options.seed)
     until = time.monotonic() + 60 * options.minutes
     turn = 0
-    while time.monotonic() < until:
+    while time.monotonic() < until and turn < options.cases:
         # Fits take most of the turns: they are the larger space.
         what = wanted[0] if len(wanted) == 1 or turn % 2 else wanted[1 + turn // 2 % 2]
         yield DRAWS[what](rng)
