@@ -29,7 +29,6 @@ ORDER = (
     "_describing",
     "kernels",
     "machine",
-    "_varying",
     "shortcuts",
     "descent",
     "_compiling_note",

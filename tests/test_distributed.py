@@ -522,37 +522,6 @@ class TestCAFE:
         np.testing.assert_allclose(other.scaler_.scale_, expected.scale_)
         np.testing.assert_allclose(other.scaler_.mean_, expected.mean_)
 
-    @pytest.mark.parametrize("scaling", ["range", "standard", None, MinMaxScaler()])
-    def test_constant_features_get_no_weight(self, small, scaling):
-        X = np.insert(small, [1, 4], [3.0, -2.0], axis=1)
-        cafe = CAFE(3, p=(1.5, 2.0), scaling=scaling, n_init=2, random_state=0)
-        one, other = clone(cafe).fit(X), clone(cafe).fit(da.from_array(X, chunks=(250, 8)))
-        without = clone(cafe).fit(small)
-        np.testing.assert_array_equal(one.labels_, without.labels_)
-        np.testing.assert_array_equal(one.labels_, other.labels_.compute())
-        np.testing.assert_allclose(one.feature_weights_, other.feature_weights_, atol=1e-9)
-        pd.testing.assert_frame_equal(one.candidates_, other.candidates_, rtol=1e-8)
-        for fitted in (one, other):
-            assert (fitted.feature_weights_[:, [1, 5]] == 0).all()
-            np.testing.assert_allclose(fitted.feature_weights_.sum(axis=1), 1)
-
-    @pytest.mark.parametrize("init", ["random", "k-means++", "array", "callable"])
-    def test_constant_features_of_mwk_means(self, small, init):
-        X = np.insert(small, [1, 4], [3.0, -2.0], axis=1)
-        if init == "array":
-            init = X[[0, 250, 500]]
-        elif init == "callable":
-
-            def init(X, n_clusters, random_state):
-                return X[[0, 250, 500]]
-
-        model = MinkowskiWeightedKMeans(3, p=1.5, init=init, n_init=2, random_state=0)
-        one, other = clone(model).fit(X), clone(model).fit(da.from_array(X, chunks=(250, 8)))
-        np.testing.assert_array_equal(one.labels_, other.labels_.compute())
-        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=1e-9)
-        assert (other.cluster_centers_[:, [1, 5]] == [3, -2]).all()
-        assert (other.feature_weights_[:, [1, 5]] == 0).all()
-
 
 class TestLazyMethods:
     def test_nothing_is_computed_before_it_is_asked_for(self, small):

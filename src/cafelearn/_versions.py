@@ -25,10 +25,6 @@ OPTIONAL = (
 def show_versions() -> None:
     """Print the versions that a bug report should tell.
 
-    See Also
-    --------
-    sklearn.show_versions : The same for scikit-learn, with its threads.
-
     Examples
     --------
     >>> import cafelearn

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._varying import fitted_columns
 from cafelearn._warning import warn_caller
 
 __all__ = ["DiagnosisWarning", "Finding"]
@@ -89,12 +88,11 @@ def check_weights(model, names=None):
     """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
-    # Constant features, which were left out, say nothing.
-    _, weights, D = fitted_columns(model)
+    weights, D = model.feature_weights_, model.dispersions_
     k, m = weights.shape
     alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
     if m > 2 and len(alone):
-        heaviest = model.feature_weights_.argmax(axis=1)[alone]
+        heaviest = weights.argmax(axis=1)[alone]
         shown = [str(v) if names is None else repr(str(names[v])) for v in heaviest[:3]]
         shown = ", ".join(dict.fromkeys(shown))
         yield Finding(

@@ -28,7 +28,6 @@ from cafelearn._validation import (
     lazy_on_dask,
     number_chooser,
 )
-from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn._warning import warn_caller
 from cafelearn.diagnosis import Finding, check_number, check_scales, check_sizes, warn_of
 from cafelearn.diagnosis import check_weights as check_feature_weights
@@ -134,8 +133,7 @@ class MinkowskiWeightedKMeans(
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of each feature in each cluster; rows sum to 1. A feature that is constant in
-        the whole data has no weight.
+        Weight of each feature in each cluster; rows sum to 1.
     dispersions_ : ndarray of shape (n_clusters, n_features)
         Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
     inertia_ : float
@@ -417,12 +415,9 @@ class MinkowskiWeightedKMeans(
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
             # Rounding such centres to float32 could move them past the rows of their clusters.
             X = X.astype(np.float64, copy=False)
-        centers, weights, _ = fitted_columns(self)
-        used = weighed_features(self)
-        if not used.all():
-            # The same sums as in the fit, to the bit.
-            X = np.ascontiguousarray(X[:, used])
-        model = make_model(centers, weights, self.p, self._scale, X.dtype)
+        model = make_model(
+            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
+        )
         return X, model, effective_n_jobs(self.n_jobs)
 
     @property

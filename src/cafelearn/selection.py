@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
 
 from cafelearn._typing import MatrixLike, VectorLike
-from cafelearn._varying import fitted_columns
 from cafelearn.theory import normalized_objective
 
 __all__ = ["likelihood_score"]
@@ -305,8 +304,7 @@ def by_agreement(models, scores, agreement):
 
     def rank(i):
         # Rounded, so that the order of a sum does not decide.
-        _, _, dispersions = fitted_columns(models[i])
-        position = normalized_objective(dispersions, models[i].p)
+        position = normalized_objective(models[i].dispersions_, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i
 
     return min(range(len(models)), key=rank)

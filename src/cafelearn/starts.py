@@ -2,7 +2,6 @@
 
 import sys
 from contextvars import ContextVar
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from cafelearn._validation import (
     ordinary_weights,
     weight_exponent,
 )
-from cafelearn._varying import find_varying
+from cafelearn._warning import warn_caller
 from cafelearn.descent import Interrupts, descend, one_cluster
 from cafelearn.kernels.assign import chunk_rows
 from cafelearn.kernels.weights import WEIGHTINGS, log_mean
@@ -27,6 +26,7 @@ from cafelearn.machine import (
     exceeds_single,
     extreme_unit,
     half_span,
+    is_constant,
     make_problem,
 )
 
@@ -66,13 +66,12 @@ class Job:
     def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
+        self.ranges = None  # of the features, halved
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
         self.to_beat = np.inf
         self.units, self.interrupts = NO_UNITS, Interrupts()
-        self.varying = None  # which features are fitted, if not all
-        self.ranges = None  # of the features that are
 
     @property
     def log_unit(self):
@@ -165,14 +164,11 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     # Rows without weight must not count, not even for the scale.
     weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
     low, high = weighed.min(axis=0), weighed.max(axis=0)
-    varying = find_varying(low, high)
+    warn_of_constant_features(estimator, is_constant(low, high))
     shown, scale = X, data_scale(low, high)[0]
     units = Units(extreme_unit(scale, X.dtype), exponent)
     if units.data != 1:
         X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
-    wide = X
-    if varying is not None:
-        X, low, high = (varying.narrow(numbers) for numbers in (X, low, high))
     scale, feature_scale = data_scale(low, high)
     offset = log_offset(
         estimator,
@@ -181,7 +177,7 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     )
     problem = problem_of(estimator, X, scale, offset)
     job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
-    job.units, job.varying, job.ranges = units, varying, half_span(low, high)
+    job.units, job.ranges = units, half_span(low, high)
     if is_sampled(estimator, len(X)):
         shared = {} if shared is None else shared
         if "draw" not in shared:
@@ -189,20 +185,10 @@ def prepare(estimator, X, sample_weight=None, shared=None):
         rng = np.random.default_rng(sample_seed(job.seeds))
         rows, mass = seeding.draw_sample(X, shared["draw"], estimator.subsample, rng)
         job.on_sample = sample_job(job, rows, mass, low, high, offset)
-        return job
-    # Centres that the user gives have a column for each feature of the user's rows.
-    given = varying is not None and not isinstance(estimator.init, str)
-    job.start = seeding.make_start(
-        estimator, wide if given else X, sample_weight, low, high, offset, (shown, units.data)
-    )
-    if given:
-        job.start = partial(_narrow_start, job.start, varying)
+    else:
+        shown = shown, units.data
+        job.start = seeding.make_start(estimator, X, sample_weight, low, high, offset, shown)
     return job
-
-
-def _narrow_start(start, varying, seed):
-    centers, weights = start(seed)
-    return varying.narrow(centers), weights
 
 
 def problem_of(estimator, X, scale, offset):
@@ -300,6 +286,20 @@ def to_units(log_values):
         return np.exp(log_values)
 
 
+def warn_of_constant_features(estimator, constant):
+    offset = estimator.dispersion_offset
+    if isinstance(offset, str) or offset > 0 or not uses_offset(estimator):
+        return
+    if constant.any() and not constant.all():
+        names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
+        shown = ", ".join(repr(name) for name in names[:5].tolist())
+        warn_caller(
+            f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
+            f"that do not vary, and {len(names)} of X are constant ({shown}"
+            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset."
+        )
+
+
 def start_seeds(estimator):
     """One SeedSequence for each start."""
     many = callable(estimator.init) or isinstance(estimator.init, str)
@@ -345,13 +345,3 @@ def set_attributes(job):
     estimator._scale = job.problem.scale * unit
     estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)
     estimator._ranges = job.ranges.astype(np.float64)
-    if job.varying is not None:
-        widen_attributes(estimator, job.varying)
-
-
-def widen_attributes(estimator, varying):
-    """Give an estimator that was fitted to some features a column for each."""
-    estimator.cluster_centers_ = varying.widen(estimator.cluster_centers_, varying.values)
-    estimator.feature_weights_ = varying.widen(estimator.feature_weights_)
-    estimator.dispersions_ = varying.widen(estimator.dispersions_)
-    estimator._ranges = varying.widen(estimator._ranges)

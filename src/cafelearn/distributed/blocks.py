@@ -19,7 +19,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
 from cafelearn._validation import ordinary_weights
-from cafelearn._varying import Varying
 from cafelearn.distributed.cache import forget
 from cafelearn.distributed.sources import Sealed, find_sources, read
 from cafelearn.kernels.assign import chunk_rows
@@ -58,18 +57,6 @@ class View(NamedTuple):
         return rows._replace(X=scale_rows(self.scaler, rows.X), fit=self.fit)
 
 
-class Narrowed:
-    """A scaler of all features, for rows that have only those that vary."""
-
-    def __init__(self, scaler, varying):
-        self.scaler, self.varying = scaler, varying
-
-    def transform(self, X):
-        """The scaled rows, without the constant features."""
-        wide = self.varying.widen(X, self.varying.values)
-        return self.varying.narrow(scale_rows(self.scaler, wide))
-
-
 class Reading(NamedTuple):
     """How a raw block becomes Rows."""
 
@@ -80,7 +67,6 @@ class Reading(NamedTuple):
     scaler: Any  # fitted, or None
     weight_exponent: int = 0  # weights are multiplied by 2 to this
     heaviest: float = 0.0  # the largest weight, if it is known
-    varying: Varying | None = None  # the features to keep, if not all
 
     def __call__(self, block, weights, number, first_chunk, check=False):
         X = block
@@ -101,8 +87,6 @@ class Reading(NamedTuple):
                     f"but block {number} has {X.shape[1]}."
                 )
             weights = _checked(weights, len(X))
-        if self.varying is not None:
-            X = self.varying.narrow(X)
         X = np.ascontiguousarray(X, dtype=self.dtype)
         if weights is None:
             weights = _ones(len(X))
@@ -230,13 +214,6 @@ class Blocks:
         other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
         return other
 
-    def narrowed(self, varying):
-        """The same blocks without constant features; `varying` has values before scaling."""
-        other = copy(self)
-        other._reading = self._reading._replace(fit=uuid4().hex, varying=varying)
-        other.set_lengths(self.lengths)
-        return other
-
     def normalise_weights(self, exponent, heaviest):
         """Let later passes see the weights times a power of two; the largest is given."""
         self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
@@ -249,21 +226,14 @@ class Blocks:
     @property
     def view(self):
         """How these blocks see the rows of the collection."""
-        scaler, varying = self._reading.scaler, self._reading.varying
-        narrow = scaler is not None and varying is not None
-        return View(self.fit, Narrowed(scaler, varying) if narrow else scaler)
+        return View(self.fit, self._reading.scaler)
 
     def __len__(self):
         return int(sum(self.lengths))
 
     @property
     def shape(self):
-        return len(self), self._n_features
-
-    @property
-    def _n_features(self):
-        varying = self._reading.varying
-        return self.array.shape[1] if varying is None else int(varying.mask.sum())
+        return len(self), self.array.shape[1]
 
     @property
     def n_blocks(self):
@@ -272,7 +242,7 @@ class Blocks:
     def set_lengths(self, lengths):
         """Tell the numbers of rows, which also numbers the chunks."""
         self.lengths = np.asarray(lengths, dtype=np.int64)
-        n_chunks = -(-self.lengths // chunk_rows(self._n_features))
+        n_chunks = -(-self.lengths // chunk_rows(self.array.shape[1]))
         self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
 
     def reduce(self, run, combine, request, check=False):

@@ -8,9 +8,8 @@ from sklearn import config_context
 from cafelearn._candidates import make_candidates, make_models, make_scaler
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import ROWS
-from cafelearn._varying import find_varying
 from cafelearn.distributed.choosing import count_clusterings
-from cafelearn.distributed.fitting import fit_models, known_lengths, measure, narrowed
+from cafelearn.distributed.fitting import fit_models, known_lengths, measure
 from cafelearn.distributed.inputs import make_blocks
 from cafelearn.distributed.lazy import blockwise, detached
 from cafelearn.distributed.moments import (
@@ -60,18 +59,11 @@ def fit_cafe(estimator, X):
             scalings[key] = scaled, measure(estimator, scaled)
     models = make_models(candidates, for_models, **estimator._model_options())
     seen = [scalings[id(c.scaling)] for c in candidates]
-    # Constant features have no part in the clustering.
-    varying = find_varying(extents.low, extents.high)
-    fitted, extents = narrowed(blocks, extents, varying)
-    without = {key: narrowed(*scalings[key], varying) for key in scalings}
-    seen_varying = [without[id(c.scaling)] for c in candidates]
-    found = fit_models(models, fitted, seen_varying, estimator.verbose)
-    mean, variance = moments.mean, moments.scatter / moments.count
-    if varying is not None:
-        mean, variance = varying.narrow(mean), varying.narrow(variance)
-    shares = fitted.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
-    frame = make_frame(mean, variance, extents.low, extents.high, shares)
-    counts = count_clusterings(models, fitted, seen_varying, frame)
+    found = fit_models(models, blocks, seen, estimator.verbose)
+    variance = moments.scatter / moments.count
+    shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
+    frame = make_frame(moments.mean, variance, extents.low, extents.high, shares)
+    counts = count_clusterings(models, blocks, seen, frame)
     chosen = estimator._choose(candidates, models, found, counts, frame)
     estimator.scaler_ = scalers[id(candidates[chosen].scaling)]
     if estimator.rescaling == "distances":

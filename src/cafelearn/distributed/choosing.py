@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from cafelearn._varying import fitted_columns
 from cafelearn.distributed.blocks import View
 from cafelearn.placing import Model, assign, make_model
 from cafelearn.selection import Frame, add_tallies, tally
@@ -37,7 +36,7 @@ def count_clusterings(models, blocks, seen, frame):
     """The Tally of all rows for fitted models; `seen` as for `fit_models`."""
     placed = [
         Placed(
-            make_model(*fitted_columns(m)[:2], m.p, m._scale, blocks.dtype),
+            make_model(m.cluster_centers_, m.feature_weights_, m.p, m._scale, blocks.dtype),
             scaled.view,
         )
         for m, (scaled, _) in zip(models, seen, strict=True)

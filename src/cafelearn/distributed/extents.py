@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._varying import Varying
-
 
 class Extents(NamedTuple):
     """What must be known of the rows before anything else."""
@@ -16,7 +14,6 @@ class Extents(NamedTuple):
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
     high: np.ndarray  # (m,) largest values
     row: np.ndarray | None  # the first row of positive weight
-    varying: Varying | None = None  # the features that low, high and row are of, if not all
 
 
 def find_extents(rows, request):

@@ -5,7 +5,6 @@ from itertools import groupby
 from operator import itemgetter
 
 from cafelearn._validation import check_enough_rows, check_span, weight_exponent
-from cafelearn._varying import find_varying
 from cafelearn.descent import one_cluster_problem
 from cafelearn.distributed.cache import LIMIT
 from cafelearn.distributed.descending import Descent, descend
@@ -14,7 +13,7 @@ from cafelearn.distributed.inputs import check_rows, make_blocks
 from cafelearn.distributed.lazy import blockwise
 from cafelearn.distributed.sampling import sample
 from cafelearn.distributed.starts import check_init, draw_samples, initial_centers
-from cafelearn.machine import data_scale, half_span
+from cafelearn.machine import data_scale, half_span, is_constant
 from cafelearn.starts import (
     NO_UNITS,
     Job,
@@ -27,6 +26,7 @@ from cafelearn.starts import (
     set_attributes,
     start_seeds,
     uses_offset,
+    warn_of_constant_features,
 )
 
 # The part of the members' values that is usually near a centre.
@@ -61,8 +61,7 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
         blocks.normalise_weights(units.weight_exponent, extents.heaviest)
         if units != NO_UNITS:
             extents = blocks.reduce(find_extents, combine_extents, None)
-    seen = narrowed(blocks, extents, find_varying(extents.low, extents.high))
-    (n_found,) = fit_models([estimator], seen[0], [seen], estimator.verbose, units)
+    (n_found,) = fit_models([estimator], blocks, [(blocks, extents)], estimator.verbose, units)
     array = known_lengths(blocks)
     estimator.labels_ = blockwise(estimator, "predict", array, blocks.dtype)
     return n_found
@@ -105,18 +104,6 @@ def measure(estimator, blocks):
     check_enough_rows(estimator, blocks)
     check_span(extents.low, extents.high, estimator)
     return extents
-
-
-def narrowed(blocks, extents, varying):
-    """Blocks and their extents without constant features.
-
-    `varying` are those of the rows before scaling, or None if all of them vary.
-    """
-    if varying is None:
-        return blocks, extents
-    kept = {name: varying.narrow(getattr(extents, name)) for name in ("low", "high", "row")}
-    seen = varying._replace(values=extents.low)
-    return blocks.narrowed(varying), extents._replace(varying=seen, **kept)
 
 
 def known_lengths(blocks):
@@ -166,7 +153,7 @@ def _fit_models(models, blocks, seen, verbose, units):
     _descend_all(jobs, started, blocks, verbose)
     for job in jobs:
         set_attributes(job)
-        job.estimator.n_features_in_ = blocks.array.shape[1]
+        job.estimator.n_features_in_ = blocks.shape[1]
     return [job.best.n_found for job in jobs]
 
 
@@ -205,6 +192,8 @@ def _descend_all(jobs, started, blocks, verbose):
 def _prepare(models, blocks, extents, all_models, units):
     """The Jobs of models of one scaling, and their offsets."""
     scale, feature_scale = data_scale(extents.low, extents.high)
+    for model in models:
+        warn_of_constant_features(model, is_constant(extents.low, extents.high))
     jobs = []
     offsets = _log_offsets(models, blocks, extents, feature_scale, units)
     for model, offset in zip(models, offsets, strict=True):
@@ -212,8 +201,7 @@ def _prepare(models, blocks, extents, all_models, units):
         if problem.anchored and not _can_remember_lists(all_models, blocks):
             problem = problem._replace(anchored=False)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
-        jobs[-1].units, jobs[-1].varying = units, extents.varying
-        jobs[-1].ranges = half_span(extents.low, extents.high)
+        jobs[-1].units, jobs[-1].ranges = units, half_span(extents.low, extents.high)
     return jobs, offsets
 
 

@@ -274,15 +274,9 @@ def initial_centers(jobs, blocks, extents, scale, take_sample):
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
     if not isinstance(init, str):
         shown = take_sample() if callable(init) else None
-        varying, like = extents.varying, blocks
-        if varying is not None:
-            # The user's centres and rows have a column for each feature.
-            like = np.empty((0, len(varying.mask)), dtype=blocks.dtype)
-            shown = None if shown is None else varying.widen(shown, varying.values)
-        centers = [
-            seeding.given_centers(init, shown, like, n_clusters, seed) for _, seed in starts
+        return [
+            seeding.given_centers(init, shown, blocks, n_clusters, seed) for _, seed in starts
         ]
-        return centers if varying is None else [varying.narrow(z) for z in centers]
     few = max(seeding.RANKED_ROWS, 2 * (jobs[0].estimator.subsample or 0))
     if len(blocks) <= few:
         X, weights = blocks.reduce(fetch_all, combine_all, None)

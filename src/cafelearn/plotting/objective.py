@@ -8,7 +8,6 @@ import numpy as np
 
 from cafelearn._labels import family_positions
 from cafelearn._typing import Estimator
-from cafelearn._varying import fitted_columns
 from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
@@ -241,9 +240,8 @@ def _final_bounds(model):
     """
     if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
-    _, weights, D = fitted_columns(model)
-    D, p = D.astype(np.float64), float(model.p)
-    share = float((weights.astype(np.float64) ** p).sum())
+    D, p = model.dispersions_.astype(np.float64), float(model.p)
+    share = float((model.feature_weights_.astype(np.float64) ** p).sum())
     if isinstance(model.dispersion_offset, str) and model.dispersion_offset == "mean":
         offset = D.mean()
         bounds = objective_bounds(D, p)[0], objective_bounds(D + offset, p)[1] - offset * share

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._typing import Estimator, MatrixLike, VectorLike
 from cafelearn._validation import check_data, check_weights
-from cafelearn._varying import fitted_columns, weighed_features
 from cafelearn.descent import one_cluster
 from cafelearn.kernels.weights import log_mean
 from cafelearn.machine import data_scale
@@ -94,10 +93,7 @@ class _Facts:
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
         self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
-        # Constant features, which the fit leaves out, are no part of the claims.
-        centers, weights, _ = fitted_columns(model)
-        used = weighed_features(model)
-        self.X = (X if used.all() else X[:, used]).astype(np.float64) * model._scale
+        self.X = X.astype(np.float64) * model._scale
         self.sample_weight = sample_weight
         self.labels = model.labels_
         if len(self.labels) != len(X):
@@ -105,8 +101,8 @@ class _Facts:
                 f"certificate needs the {len(self.labels)} rows that the model was fitted on, "
                 f"got {len(X)}."
             )
-        self.centers = centers.astype(np.float64) * model._scale
-        self.weights = weights.astype(np.float64)
+        self.centers = model.cluster_centers_.astype(np.float64) * model._scale
+        self.weights = model.feature_weights_.astype(np.float64)
         self.D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
         self.offset = self._offset()
         self.moved = int((nearest != self.labels)[sample_weight > 0].sum())
