@@ -17,11 +17,11 @@ import numpy as np
 FITS = """
 import sys, time
 import numpy as np
-import cafelearn.descent as descent
+import cafelearn._solver.descent as descent
 try:
-    from cafelearn.machine import data_scale, make_problem
+    from cafelearn._solver.iteration import data_scale, make_problem
 except ImportError:
-    from cafelearn.descent import data_scale, make_problem
+    from cafelearn._solver.descent import data_scale, make_problem
 folder, p = sys.argv[1], float(sys.argv[2])
 X = np.load(folder + "/rows.npy")
 ones = np.ones(len(X))

@@ -14,9 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.descent import in_turns
 from cafelearn import MinkowskiWeightedKMeans, RangeScaler
-from cafelearn.descent import descend
-from cafelearn.kernels.pairs import find_pairs
-from cafelearn.machine import data_scale, make_problem
+from cafelearn._solver.descent import descend
+from cafelearn._solver.iteration import data_scale, make_problem
+from cafelearn._solver.kernels.pairs import find_pairs
 
 STARTS = 3
 
@@ -171,7 +171,7 @@ def _gain_from_pairs(X, p):
     starts = [draw(X, 10, seed) for seed in range(STARTS)]
 
     def run(find):
-        with mock.patch("cafelearn.descent.find_pairs", find):
+        with mock.patch("cafelearn._solver.descent.find_pairs", find):
             found[find] = [descend(X, ones, Z, feature_scale, problem) for Z in starts]
 
     runs = {find: partial(run, find) for find in (find_pairs, no_pairs)}

@@ -39,7 +39,7 @@ def make_blobs(n_rows=400, n_features=6, n_clusters=3, n_noise=2, seed=0):
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Use the passes for large data from 5,000 rows on."""
-    monkeypatch.setattr("cafelearn.machine.MANY_ROWS", 5_000)
+    monkeypatch.setattr("cafelearn._solver.iteration.MANY_ROWS", 5_000)
 
 
 @pytest.fixture
@@ -65,9 +65,10 @@ def cafe(capsys, monkeypatch):
     Lines about progress come now and then, and about compiling the first time: what is said
     must not depend on the machine.
     """
+    from cafelearn import _progress
     from cafelearn.cli import main, progress
 
-    monkeypatch.setattr(progress, "SECONDS", math.inf)
+    monkeypatch.setattr(_progress, "SECONDS", math.inf)
     monkeypatch.setattr(progress, "kernels_are_compiled", lambda n_rows=0: True)
 
     def run(*args):

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from cafelearn.descent import Memory, chunk_pass, descend, values_wanted
-from cafelearn.kernels.anchors import scratch_for
-from cafelearn.kernels.brackets import ALL
-from cafelearn.kernels.lists import empty_lists
-from cafelearn.kernels.moving import _doubtful, empty_bounds
-from cafelearn.kernels.pairs import find_pairs
-from cafelearn.kernels.screening import Found, look_from, place_rows
-from cafelearn.kernels.sums import FAR_TERMS, empty_sums
-from cafelearn.machine import MOVE, STOP, data_scale, first_phase, make_problem, start
-from cafelearn.shortcuts import advance_swiftly
+from cafelearn._solver.descent import Memory, chunk_pass, descend, values_wanted
+from cafelearn._solver.iteration import MOVE, STOP, data_scale, first_phase, make_problem, start
+from cafelearn._solver.kernels.anchors import scratch_for
+from cafelearn._solver.kernels.brackets import ALL
+from cafelearn._solver.kernels.lists import empty_lists
+from cafelearn._solver.kernels.moving import _doubtful, empty_bounds
+from cafelearn._solver.kernels.pairs import find_pairs
+from cafelearn._solver.kernels.screening import Found, look_from, place_rows
+from cafelearn._solver.kernels.sums import FAR_TERMS, empty_sums
+from cafelearn._solver.shortcuts import advance_swiftly
 
 
 def plain(problem):

@@ -25,33 +25,38 @@ ORDER = (
     "_typing",
     "_words",
     "_warning",
+    "_progress",
     "_seeds",
-    "_describing",
-    "kernels",
-    "machine",
-    "shortcuts",
-    "descent",
+    "_variables",
+    "_solver.kernels",
+    "_solver.iteration",
+    "_solver.shortcuts",
+    "_solver.descent",
     "_compiling_note",
-    "placing",
-    "seeding",
+    "_solver.placing",
+    "_solver.seeding",
     "_validation",
     "_profiles",
-    "scaling",
-    "starts",
+    "_labels",
+    "_notebook",
+    "_scaling",
+    "_solver.starts",
     "diagnosis",
-    "mwkmeans",
+    "_mwkmeans",
     "theory",
     "selection",
     "_candidates",
+    "_variable_scaling",
     "_structure",
     "_n_clusters",
-    "_labels",
-    "rescaling",
+    "_rescaling",
     "extraction",
     "_loadings",
-    "cafe",
-    "encoding",
-    "tabular",
+    "_cafe",
+    "_columns",
+    "_encoding",
+    "_tabular",
+    "_dask",
     "distributed",
     "explanation",
     "_model_checks",
@@ -88,13 +93,15 @@ def imports(path):
 
 
 def layer(module):
-    return module.split(".")[1] if module.startswith("cafelearn.") else None
+    parts = module.split(".")[1:] if module.startswith("cafelearn.") else [None]
+    return ".".join(parts[:2]) if parts[0] == "_solver" else parts[0]
 
 
 @pytest.mark.parametrize("name", ORDER)
 def test_dependencies_point_one_way(name):
-    paths = [SOURCE / f"{name}.py"] if (SOURCE / f"{name}.py").exists() else []
-    paths = paths or list((SOURCE / name).rglob("*.py"))
+    place = SOURCE / name.replace(".", "/")
+    paths = [place.with_suffix(".py")] if place.with_suffix(".py").exists() else []
+    paths = paths or list(place.rglob("*.py"))
     assert paths
     for path in paths:
         for module in imports(path):
@@ -104,16 +111,18 @@ def test_dependencies_point_one_way(name):
 
 def test_kernels_know_nothing_but_numpy_and_numba():
     standard = ("typing", "functools", "contextlib", "warnings", "hashlib", "pathlib")
-    allowed = ("numpy", "numba", "llvmlite", "cafelearn.kernels", *standard)
-    for path in (SOURCE / "kernels").glob("*.py"):
+    allowed = ("numpy", "numba", "llvmlite", "cafelearn._solver.kernels", *standard)
+    for path in (SOURCE / "_solver" / "kernels").glob("*.py"):
         for module in imports(path):
             assert module.startswith(allowed), f"{path.name} imports {module}"
 
 
 def test_every_module_has_its_place():
-    found = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
-    found |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert found == set(ORDER)
+    found = set()
+    for folder, prefix in ((SOURCE, ""), (SOURCE / "_solver", "_solver.")):
+        found |= {prefix + path.stem for path in folder.glob("*.py")}
+        found |= {prefix + path.parent.name for path in folder.glob("*/__init__.py")}
+    assert found - {"__init__", "__main__", "_solver", "_solver.__init__"} == set(ORDER)
 
 
 def public_objects():

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import reference
-from cafelearn.kernels.assign import (
+from cafelearn._solver.iteration import start
+from cafelearn._solver.kernels.assign import (
     make_geometry,
     member_chunk,
     project_rows,
     relabel_chunk,
 )
-from cafelearn.kernels.blocks import (
+from cafelearn._solver.kernels.blocks import (
     PAD,
     block_rows,
     buffer,
@@ -19,7 +20,7 @@ from cafelearn.kernels.blocks import (
     transpose,
     transpose_all,
 )
-from cafelearn.kernels.sums import (
+from cafelearn._solver.kernels.sums import (
     ABOVE,
     AT_ABOVE,
     AT_BELOW,
@@ -32,8 +33,7 @@ from cafelearn.kernels.sums import (
     empty_sums,
     merge,
 )
-from cafelearn.machine import start
-from cafelearn.placing import assign, distances, make_model
+from cafelearn._solver.placing import assign, distances, make_model
 
 EXPONENTS = (1.01, 1.1, 1.5, 2.0, 2.7, 3.0, 4.0, 6.0, 10.0, 50.0)
 
@@ -104,7 +104,7 @@ def test_old_labels_only_save_time(p):
 
 
 def start_state(Z, p, X):
-    from cafelearn.machine import make_problem
+    from cafelearn._solver.iteration import make_problem
 
     return start(Z, np.full(Z.shape[1], 0.25), make_problem(X, p, 1.0, -np.inf, 5, 0.0))
 

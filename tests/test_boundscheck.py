@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from cafelearn.kernels.assign import assign_chunk, make_geometry
+from cafelearn._solver.kernels.assign import assign_chunk, make_geometry
 
 
 @pytest.mark.skipif(

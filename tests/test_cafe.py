@@ -263,7 +263,7 @@ def test_large_data_is_transformed_by_parts(noisy, monkeypatch):
     for name in ("pca", "nmf"):
         cafe = CAFE(3, extractor=name, p=2.0, n_init=1, random_state=0).fit(X)
         whole = cafe.transform(X)
-        monkeypatch.setattr("cafelearn.cafe.ROWS", 37)
+        monkeypatch.setattr("cafelearn._cafe.ROWS", 37)
         np.testing.assert_allclose(cafe.transform(X), whole, atol=1e-12)
         monkeypatch.undo()
 
@@ -348,7 +348,7 @@ def test_single_precision(noisy):
 def test_verbose_counts_all_starts(noisy, capsys):
     X, _, _ = noisy
     settings = PAPER | {"p": (1.5, 2.0), "n_init": 3}
-    CAFE(3, verbose=1, random_state=0, **settings).fit(X)
+    CAFE(3, verbose=2, random_state=0, **settings).fit(X)
     assert "start 6/6 (p=2)" in capsys.readouterr().err
 
 

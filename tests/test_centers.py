@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import reference
-from cafelearn.descent import one_cluster
+from cafelearn._solver.descent import one_cluster
 from cafelearn.theory import minkowski_center
 
 EXPONENTS = (1.001, 1.1, 1.5, 2.0, 3.0, 10.0, 50.0)

@@ -15,12 +15,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, PAPER
+from cafelearn._encoding import TableEncoder
+from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.reading import read_table
 from cafelearn.datasets import load
 from cafelearn.diagnosis import Finding
-from cafelearn.encoding import TableEncoder
 from cafelearn.persistence import load_model
-from cafelearn.tabular import TabularCAFE
 
 IRIS = load("iris").frame
 QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
@@ -317,13 +317,13 @@ class TestFit:
         assert cafe(*fit, "--report", path)[0] == 2
         assert cafe(*fit, "--report", path, "--force")[0] == 0
 
-    def test_a_column_that_counts_is_pointed_out(self, cafe, tmp_path):
+    def test_a_column_that_counts_is_left_out(self, cafe, tmp_path):
         path = tmp_path / "index.csv"
         IRIS.to_csv(path)  # with its index, under an empty name
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 0
         assert "'' at 1 is now 'column 1'" in err
-        assert "just count the rows: 'column 1'" in err
+        assert "Left out: 'column 1' (identifier: counts the rows, from 0 to 149)" in err
 
 
 class TestErrors:
@@ -337,7 +337,7 @@ class TestErrors:
             (("fit", iris, "-k", "8-2"), "got '8-2'"),
             (("fit", iris, "-k", "2,"), "got '2,'"),
             (("fit", iris, "-k", "2-4,3"), "distinct numbers of clusters, got '2-4,3'"),
-            (("fit", iris, "-k", 3), "'name' (150 in 150 rows)"),
+            (("fit", iris, "-k", 3, "--category", "name"), "'name' (150 in 150 rows)"),
             (("fit", iris, "-k", 3, "--drop", "nam"), "did you mean 'name'?"),
             (("fit", iris, "-k", 3, "--label", "specie"), "did you mean 'species'?"),
             (("fit", iris, "-k", 3, "--drop", "name", "--offset", "much"), "--offset needs"),
@@ -429,7 +429,7 @@ class TestProcess:
         assert done.returncode == 0
         assert json.loads(done.stdout)["p"] == 2
         assert done.stderr.startswith("remark:")
-        done = self.run("fit", iris, "-k", 3)
+        done = self.run("fit", iris, "-k", 3, "--category", "name")
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
 

@@ -9,13 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cafelearn.cli import (
-    large_fit,
-    large_pass,
-    large_reading,
-    large_transform,
-    progress,
-)
+from cafelearn import _progress
+from cafelearn.cli import large_fit, large_pass, large_reading, large_transform
 from cafelearn.datasets import load
 from cafelearn.persistence import load_model
 
@@ -62,6 +57,14 @@ def written(folder):
 
 
 class TestFit:
+    def test_dates_and_identifiers(self, table, cafe, tmp_path):
+        days = pd.to_timedelta(np.arange(150) % 40, "D")
+        folder = write_parts(table.assign(day=pd.Timestamp("2020") + days), tmp_path / "iris")
+        code, _, err = cafe("fit", folder, "-k", 2, *QUICK)
+        assert code == 0, err
+        assert "Left out: 'name' (identifier: 150 distinct values in 150 rows)" in err
+        assert "Dates became days since 1970-01-01, and durations days: 'day'" in err
+
     def test_the_same_as_of_one_file(self, table, parts, cafe, tmp_path):
         single = tmp_path / "iris.parquet"
         table.to_parquet(single)
@@ -348,7 +351,7 @@ class TestTransform:
 
     def test_progress(self, model, parts, cafe, tmp_path, monkeypatch):
         fitted = model(*self.NAMED)
-        monkeypatch.setattr(progress, "SECONDS", 0)
+        monkeypatch.setattr(_progress, "SECONDS", 0)
         _, _, err = cafe("transform", fitted, parts, "--out", tmp_path / "features")
         assert err.splitlines()[1:] == [f"parts: {i} of 5" for i in range(6)]
 
@@ -448,7 +451,7 @@ class TestCluster:
             table["kind"] = np.where(np.arange(150) % 50, table["kind"], "new")
             outputs = ("--out", tmp_path / "placed", *scheduler)
             new = write_parts(table, tmp_path / "new")
-            monkeypatch.setattr(progress, "SECONDS", 0)
+            monkeypatch.setattr(_progress, "SECONDS", 0)
             code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
             assert code == 0, err
             assert "not seen, in 3 rows: 'new'. They count" in err
@@ -616,13 +619,13 @@ class TestRefusals:
         )
 
     def test_too_many_words(self, refused, parts):
-        words = refused(parts)
-        assert "few distinct values, got 'name' (more than 100 in 150 rows)" in words
+        words = refused(parts, "--category", "name")
+        assert "at most 100 distinct values (max_categories), got 'name' (150 in 150" in words
 
-    def test_unusable_columns(self, refused, table, tmp_path):
-        table["day"] = pd.Timestamp("2020-01-01")
-        folder = write_parts(table, tmp_path / "iris")
-        assert "got 'day' (datetime64" in refused(folder, "--drop", "name")
+    def test_words_for_numbers(self, refused, parts):
+        assert "needs numbers in column 'kind', got '" in refused(
+            parts, "--drop", "name", "--numeric", "kind"
+        )
 
     def test_names_of_columns(self, refused, parts):
         assert "--label 'spices': there is no such column" in refused(

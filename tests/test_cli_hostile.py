@@ -17,12 +17,12 @@ import pytest
 import cafelearn
 from cafelearn import CAFE, MinkowskiWeightedKMeans, theory
 from cafelearn._files import atomic_path
+from cafelearn._tabular import TabularCAFE
 from cafelearn.cli import main
 from cafelearn.cli.reading import read_table
 from cafelearn.experiments.plan import Settings
 from cafelearn.experiments.store import Store, StoreError
 from cafelearn.persistence import save_model
-from cafelearn.tabular import TabularCAFE
 
 CAFE_COMMAND = [sys.executable, "-m", "cafelearn"]
 SECONDS = 300  # for a process that may have to compile
@@ -108,7 +108,7 @@ class TestCache:
     """Compiled code is kept where that is possible, and made again where it is damaged."""
 
     CODE = (
-        "import numpy as np; from cafelearn.kernels.weights import log_mean; "
+        "import numpy as np; from cafelearn._solver.kernels.weights import log_mean; "
         "print(log_mean(np.zeros((1, 1))))"
     )
 
@@ -138,7 +138,7 @@ class TestCache:
 
     def test_nowhere_to_keep_it(self, source):
         # Directories that cannot be made, for the superuser as well: files are in their place.
-        for folder in (source / "cafelearn", *(source / "cafelearn").glob("*/")):
+        for folder in list((source / "cafelearn").glob("**/")):
             (folder / "__pycache__").write_text("")
         (source / "home").write_text("")
         told = self.run(source, source / "home", PYTHONDONTWRITEBYTECODE="1")
@@ -147,7 +147,7 @@ class TestCache:
     @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
     def test_cut_off(self, source, suffix):
         self.run(source, source)
-        files = list(source.glob(f"cafelearn/kernels/__pycache__/*{suffix}"))
+        files = list(source.glob(f"cafelearn/_solver/kernels/__pycache__/*{suffix}"))
         assert files
         for file in files:
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -156,7 +156,7 @@ class TestCache:
 
     def test_an_edit_of_another_file_is_noticed(self, source):
         code = (
-            "import numpy as np; from cafelearn.seeding import _row_codes;"
+            "import numpy as np; from cafelearn._solver.seeding import _row_codes;"
             "print(_row_codes(np.eye(1), np.zeros(1), np.ones(1))[0])"
         )
 
@@ -174,7 +174,7 @@ class TestCache:
 
         before = run()
         assert run() == before
-        edited = source / "cafelearn" / "kernels" / "assign.py"
+        edited = source / "cafelearn" / "_solver" / "kernels" / "assign.py"
         text = edited.read_text()
         assert "np.uint64(30)" in text
         edited.write_text(text.replace("np.uint64(30)", "np.uint64(31)"))

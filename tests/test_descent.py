@@ -5,10 +5,8 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn.descent import descend
-from cafelearn.kernels.assign import member_chunk
-from cafelearn.kernels.sums import empty_sums
-from cafelearn.machine import (
+from cafelearn._solver.descent import descend
+from cafelearn._solver.iteration import (
     ASSIGN,
     CYCLE,
     REASON,
@@ -18,6 +16,8 @@ from cafelearn.machine import (
     make_problem,
     start,
 )
+from cafelearn._solver.kernels.assign import member_chunk
+from cafelearn._solver.kernels.sums import empty_sums
 from conftest import make_blobs
 
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 6.0, 12.0)

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._structure import check_structure, one_hot_groups
+from cafelearn._tabular import TabularCAFE
 from cafelearn.diagnosis import DiagnosisWarning, Finding
 from cafelearn.persistence import load_model, save_model
-from cafelearn.tabular import TabularCAFE
 
 RNG = np.random.default_rng(0)
 UNIFORM = RNG.uniform(size=(120, 4))

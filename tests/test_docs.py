@@ -48,7 +48,6 @@ DOCUMENTED = (
     "cafelearn.datasets",
     "cafelearn.diagnosis",
     "cafelearn.distributed",
-    "cafelearn.encoding",
     "cafelearn.experiments",
     "cafelearn.experiments.compare",
     "cafelearn.experiments.published",
@@ -62,7 +61,6 @@ DOCUMENTED = (
     "cafelearn.plotting",
     "cafelearn.report",
     "cafelearn.selection",
-    "cafelearn.tabular",
     "cafelearn.theory",
 )
 

@@ -13,6 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._model_checks import SHAPES
+from cafelearn._tabular import TabularCAFE
 from cafelearn.persistence import (
     HEADER,
     TRUSTED,
@@ -21,7 +22,6 @@ from cafelearn.persistence import (
     load_model,
     save_model,
 )
-from cafelearn.tabular import TabularCAFE
 
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
 OPTIONS = {"n_components": 2, "n_init": 1, "p": (1.5, 2.0), "random_state": 0}

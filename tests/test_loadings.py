@@ -7,9 +7,9 @@ from sklearn.decomposition import NMF, PCA, KernelPCA
 from sklearn.pipeline import make_pipeline
 
 from cafelearn import CAFE
+from cafelearn._tabular import TabularCAFE
 from cafelearn.plotting import LoadingsDisplay
 from cafelearn.report import write_fit_report
-from cafelearn.tabular import TabularCAFE
 from conftest import make_blobs
 from test_profiles import QUICK, customers
 from test_report import read

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cafelearn.distributed.merging import (
+from cafelearn._dask.merging import (
     NodeSums,
     combine,
     join_values,
@@ -14,9 +14,9 @@ from cafelearn.distributed.merging import (
     pack_stack,
     totals,
 )
-from cafelearn.kernels.lists import Values
-from cafelearn.kernels.sums import FAR_TERMS, clear
-from cafelearn.kernels.tree import empty_stack, settle, stacked, total_of
+from cafelearn._solver.kernels.lists import Values
+from cafelearn._solver.kernels.sums import FAR_TERMS, clear
+from cafelearn._solver.kernels.tree import empty_stack, settle, stacked, total_of
 
 K, M, N_CHUNKS = 3, 4, 13
 

@@ -192,7 +192,7 @@ def test_fixed_offset_is_the_documented_constant(data):
 
 
 def test_random_starts_are_distinct_rows_drawn_by_weight():
-    from cafelearn.seeding import make_draw, random_rows
+    from cafelearn._solver.seeding import make_draw, random_rows
 
     X = np.repeat(np.arange(5.0), [1, 1, 1, 1, 96])[:, None]
     draw = make_draw(X, np.ones(100), np.ones(X.shape[1]))
@@ -208,7 +208,7 @@ def test_random_starts_are_distinct_rows_drawn_by_weight():
 
 
 def test_rows_that_coincide_in_the_draw_are_told_apart():
-    from cafelearn.seeding import make_draw
+    from cafelearn._solver.seeding import make_draw
 
     # The second feature is lost beside the first one's 1e20.
     X = np.array([[1e20, 1.0], [1e20, 1.0], [1e20, 2.0], [0.0, 0.0]])
@@ -223,7 +223,7 @@ def test_random_starts_do_not_depend_on_the_units(data):
 
 
 def test_k_means_plus_plus_spreads_the_starts():
-    from cafelearn.seeding import kmeans_plusplus, make_draw
+    from cafelearn._solver.seeding import kmeans_plusplus, make_draw
 
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(98, 2)), [[1e4, 1e4], [-1e4, 1e4]]])
@@ -304,7 +304,7 @@ def test_in_a_pipeline(data):
 
 def test_verbose_reports_each_start(blobs, capsys):
     X, _ = blobs
-    MinkowskiWeightedKMeans(3, n_init=3, verbose=1, random_state=0).fit(X)
+    MinkowskiWeightedKMeans(3, n_init=3, verbose=2, random_state=0).fit(X)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert "start 3/3 (p=2): objective" in lines[-1]

@@ -17,9 +17,9 @@ from cafelearn._n_clusters import (
     chosen_number,
     number_frame,
 )
+from cafelearn._tabular import TabularCAFE
 from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.persistence import ModelFileError, load_model, save_model
-from cafelearn.tabular import TabularCAFE
 from cafelearn.theory import certificate
 
 QUICK = {"n_init": 2, "p": 2.0, "n_permutations": 2}

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from cafelearn.kernels.assign import chunk_rows
-from cafelearn.kernels.chords import OTHER, PAIRED, draw_chords
-from cafelearn.kernels.pairs import LESS, find_pairs
-from cafelearn.kernels.screening import bounds_of, make_screen
-from cafelearn.kernels.sums import (
+from cafelearn._solver.iteration import FIRST, LOOK, MOVE
+from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._solver.kernels.chords import OTHER, PAIRED, draw_chords
+from cafelearn._solver.kernels.pairs import LESS, find_pairs
+from cafelearn._solver.kernels.screening import bounds_of, make_screen
+from cafelearn._solver.kernels.sums import (
     ABOVE,
     AT_ABOVE,
     AT_BELOW,
@@ -18,7 +19,6 @@ from cafelearn.kernels.sums import (
     PULL_UP,
     SPREAD,
 )
-from cafelearn.machine import FIRST, LOOK, MOVE
 from swift import Passes, assert_equal, fits, place_all, truth_values
 
 pytestmark = pytest.mark.usefixtures("few_are_many")

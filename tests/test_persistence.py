@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._files import atomic_path, check_output
+from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
 from cafelearn.persistence import HEADER, ModelFileError, _pack, load_model, save_model
-from cafelearn.tabular import TabularCAFE
 
 X = load("iris").frame.drop(columns="target")
 

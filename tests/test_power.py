@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 from numba.core.errors import NumbaError
 
-from cafelearn.kernels.compiling import EXACT, MAKES, SUMS
-from cafelearn.kernels.power import (
+from cafelearn._solver.kernels.compiling import EXACT, MAKES, SUMS
+from cafelearn._solver.kernels.power import (
     add_powers,
     add_relative_powers,
     add_squares,

@@ -15,7 +15,7 @@ from cafelearn._profiles import (
     portraits,
     profile_sums,
 )
-from cafelearn.tabular import TabularCAFE
+from cafelearn._tabular import TabularCAFE
 
 QUICK = {"p": 2.0, "n_init": 2, "n_permutations": 0, "random_state": 0}
 COLUMNS = [

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._tabular import TabularCAFE
 from cafelearn.experiments.published import published
 from cafelearn.report import write_experiment_report, write_fit_report
-from cafelearn.tabular import TabularCAFE
 from conftest import make_blobs
 from test_profiles import QUICK, customers
 
@@ -285,10 +285,29 @@ class TestFit:
 
     def test_choose(self, visit, fit_file):
         page = visit(fit_file)
-        page.select_option("#certificate-table select", "holds")
-        assert set(column(page, "certificate-table", 1)) == {"holds"}
-        page.select_option("#certificate-table select", "")
-        assert "does not apply" in column(page, "certificate-table", 1)
+        clusters = column(page, "doubtful-table", 1)
+        page.select_option("#doubtful-table select >> nth=0", clusters[0])
+        assert set(column(page, "doubtful-table", 1)) == {clusters[0]}
+        page.select_option("#doubtful-table select >> nth=0", "")
+        assert column(page, "doubtful-table", 1) == clusters
+
+    def test_claims_that_do_not_apply_are_folded_away(self, visit, fit_file):
+        page = visit(fit_file)
+        assert "does not apply" not in column(page, "certificate-table", 1)
+        assert not page.is_visible("#folded-table")
+        page.click(".folded summary")
+        assert set(column(page, "folded-table", 1)) == {"does not apply"}
+
+    def test_all_cards_of_20_clusters_are_seen(self, visit, tmp_path):
+        X, _ = make_blobs(300, 6, 10)
+        cafe = CAFE(20, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        page = visit(write_fit_report(cafe, X, tmp_path / "a.html"))
+        clipped = page.evaluate(
+            "() => { const cards = document.querySelector('.cards');"
+            "return cards.scrollHeight - cards.clientHeight; }"
+        )
+        assert page.locator(".cards .card").count() == 20
+        assert clipped <= 1
 
     def test_walk_through_the_weights(self, visit, fit_file):
         page = visit(fit_file)

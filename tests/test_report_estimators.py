@@ -10,9 +10,9 @@ import pytest
 from sklearn.decomposition import PCA
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.reading import read_table
 from cafelearn.report import write_fit_report
-from cafelearn.tabular import TabularCAFE
 from conftest import make_blobs
 from test_profiles import QUICK, customers
 from test_report import read

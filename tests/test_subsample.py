@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, seeding
-from cafelearn.starts import prepare
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._solver import seeding
+from cafelearn._solver.starts import prepare
 from conftest import make_blobs
 
 ATTRIBUTES = ("cluster_centers_", "feature_weights_", "dispersions_", "init_objectives_")

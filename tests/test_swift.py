@@ -6,19 +6,8 @@ from numba import njit
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn.descent import descend, one_cluster
-from cafelearn.kernels.assign import assign_chunk, make_geometry
-from cafelearn.kernels.brackets import ALL, NEAR, empty_brackets
-from cafelearn.kernels.power import negative_powers, reciprocal
-from cafelearn.kernels.screening import (
-    bounds_of,
-    make_screen,
-    n_groups,
-)
-from cafelearn.kernels.series import add_far, add_series
-from cafelearn.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
-from cafelearn.kernels.vectors import inside_window, lowest_bit
-from cafelearn.machine import (
+from cafelearn._solver.descent import descend, one_cluster
+from cafelearn._solver.iteration import (
     FIRST,
     LOOK,
     MOVE,
@@ -27,6 +16,17 @@ from cafelearn.machine import (
     data_scale,
     make_problem,
 )
+from cafelearn._solver.kernels.assign import assign_chunk, make_geometry
+from cafelearn._solver.kernels.brackets import ALL, NEAR, empty_brackets
+from cafelearn._solver.kernels.power import negative_powers, reciprocal
+from cafelearn._solver.kernels.screening import (
+    bounds_of,
+    make_screen,
+    n_groups,
+)
+from cafelearn._solver.kernels.series import add_far, add_series
+from cafelearn._solver.kernels.sums import CURVE_DOWN, FAR_TERMS, PULL_DOWN, SPREAD
+from cafelearn._solver.kernels.vectors import inside_window, lowest_bit
 from conftest import make_blobs
 from swift import Passes, assert_equal, fits, place_all, plain
 from swift import truth_values as make_truth_values
@@ -375,7 +375,7 @@ class TestEarlyStopping:
     @pytest.mark.parametrize("p", [1.2, 2, 3])
     def test_it_saves_iterations_and_keeps_a_good_start(self, p, capsys):
         X, _ = make_blobs(900, 8, 8, seed=3)
-        model = MinkowskiWeightedKMeans(8, p=p, n_init=30, random_state=0, verbose=1)
+        model = MinkowskiWeightedKMeans(8, p=p, n_init=30, random_state=0, verbose=2)
         whole = model.fit(X)
         lines = capsys.readouterr().err.splitlines()
         short = clone(model).set_params(early_stopping=True).fit(X)

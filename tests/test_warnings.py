@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._tabular import TabularCAFE
 from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
-from cafelearn.tabular import TabularCAFE
 
 WINE = load_wine().data
 QUICK = {"p": 2.0, "n_init": 1, "scaling": "range", "n_permutations": 0, "random_state": 0}

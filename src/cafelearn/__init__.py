@@ -4,24 +4,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cafelearn._cafe import CAFE, PAPER
+    from cafelearn._encoding import TableEncoder
+    from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn._scaling import RangeScaler
+    from cafelearn._tabular import TabularCAFE
     from cafelearn._versions import show_versions
-    from cafelearn.cafe import CAFE, PAPER
-    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-    from cafelearn.scaling import RangeScaler
 
 __version__ = "0.1.0"
-__all__ = ["CAFE", "PAPER", "MinkowskiWeightedKMeans", "RangeScaler", "show_versions"]
+__all__ = [
+    "CAFE",
+    "PAPER",
+    "MinkowskiWeightedKMeans",
+    "RangeScaler",
+    "TableEncoder",
+    "TabularCAFE",
+    "show_versions",
+]
 
 # Loaded when they are first used: `cafe --help` need not wait for scikit-learn and Numba.
 _NAMES = {
-    "CAFE": "cafe",
-    "PAPER": "cafe",
-    "MinkowskiWeightedKMeans": "mwkmeans",
-    "RangeScaler": "scaling",
+    "CAFE": "_cafe",
+    "PAPER": "_cafe",
+    "MinkowskiWeightedKMeans": "_mwkmeans",
+    "RangeScaler": "_scaling",
+    "TableEncoder": "_encoding",
+    "TabularCAFE": "_tabular",
     "show_versions": "_versions",
 }
 _MODULES = (
     "datasets",
+    "diagnosis",
     "distributed",
     "experiments",
     "explanation",
@@ -30,7 +43,6 @@ _MODULES = (
     "plotting",
     "report",
     "selection",
-    "tabular",
     "theory",
 )
 

@@ -9,12 +9,12 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
+from cafelearn._solver.kernels.weights import WEIGHTINGS
+from cafelearn._solver.starts import prepare, run_starts
 from cafelearn._words import listed
-from cafelearn.kernels.weights import WEIGHTINGS
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.scaling import RangeScaler
-from cafelearn.starts import prepare, run_starts
 
 SCALINGS = {"range": RangeScaler, "standard": StandardScaler}
 OFFSETS = ("mean", "fixed")

@@ -10,8 +10,8 @@ _noted: set[str] = set()
 
 def kernels_are_compiled(n_rows=0):
     """Whether the compiled kernels are in the cache, or about a minute away."""
-    from cafelearn.descent import _descend
-    from cafelearn.machine import MANY_ROWS
+    from cafelearn._solver.descent import _descend
+    from cafelearn._solver.iteration import MANY_ROWS
 
     if _descend.stats.cache_path is None:  # nowhere to keep them
         return False

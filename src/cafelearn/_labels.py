@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cafelearn.kernels.weights import WEIGHTINGS
+from cafelearn._solver.kernels.weights import WEIGHTINGS
 
 SELECTIONS = {
     "likelihood": "the highest likelihood score",

@@ -7,11 +7,12 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from cafelearn._cafe import CAFE
+from cafelearn._encoding import TableEncoder
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
-from cafelearn.cafe import CAFE
-from cafelearn.encoding import TableEncoder
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.tabular import TabularCAFE
+from cafelearn._tabular import TabularCAFE
+from cafelearn._variables import codes_of, of_variables
 
 # A file may unpack to this many bytes, or to as many times its own size. What describes the
 # model, which takes many times its size once it is read, has a limit of its own.
@@ -130,6 +131,8 @@ def check_model(model, n_features=None):
     for attribute, letters in SHAPES[name].items():
         _check_numbers(name, attribute, getattr(model, attribute, None), letters, sizes)
     _check_names(name, getattr(model, "feature_names_in_", None), width)
+    if hasattr(model, "feature_weights_"):
+        _check_groups(name, model, width)
     if isinstance(model, MinkowskiWeightedKMeans):
         _check_clusters(model, sizes)
     elif isinstance(model, CAFE):
@@ -169,6 +172,23 @@ def _check_names(owner, names, width):
         raise UnsoundModel(f"feature_names_in_ of {owner} does not name {width} features")
     if not all(isinstance(name, str) for name in names):
         raise UnsoundModel(f"feature_names_in_ of {owner} are not all text")
+
+
+def _check_groups(owner, model, width):
+    """That the variables of a model fit its features and its weights."""
+    labels = getattr(model, "feature_groups_", None)
+    if (labels is None) != (getattr(model, "feature_groups", None) is None):
+        raise UnsoundModel(f"feature_groups_ of {owner} are not those of its feature_groups")
+    if labels is None:
+        return
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind != "U":
+        raise UnsoundModel(f"feature_groups_ of {owner} is no array of text")
+    if labels.shape != (width,):
+        raise UnsoundModel(f"feature_groups_ of {owner} does not label {width} features")
+    codes = codes_of(labels)
+    weights = model.feature_weights_
+    if (of_variables(weights, codes)[:, codes] != weights).any():
+        raise UnsoundModel(f"feature_weights_ of {owner} differ within a variable")
 
 
 def _check_clusters(model, sizes):
@@ -226,6 +246,9 @@ def _check_cafe(cafe, sizes):
         raise UnsoundModel("model_ of CAFE is none of its models_")
     for model in models:
         check_model(model, cafe.n_features_in_)
+    for model in models:
+        if not np.array_equal(_labels_of(model), _labels_of(cafe)):
+            raise UnsoundModel("feature_groups_ of CAFE are not those of its models_")
     if chosen.feature_weights_.shape != cafe.feature_weights_.shape:
         raise UnsoundModel("feature_weights_ of CAFE are not those of its model_")
     _check_number("CAFE", cafe, sizes["k"])
@@ -251,6 +274,11 @@ def _check_cafe(cafe, sizes):
         raise UnsoundModel(f"candidates_ of CAFE are not those of its {len(models)} models_")
 
 
+def _labels_of(model):
+    labels = getattr(model, "feature_groups_", None)
+    return () if labels is None else labels
+
+
 def _check_tabular(model):
     encoder, cafe = getattr(model, "encoder_", None), getattr(model, "cafe_", None)
     if not isinstance(encoder, TableEncoder) or not isinstance(cafe, CAFE):
@@ -266,9 +294,24 @@ def _check_tabular(model):
         )
     if not isinstance(encoder.numbers_, list) or not isinstance(encoder.categories_, dict):
         raise UnsoundModel("the columns of TableEncoder are damaged")
+    _check_treatments(encoder)
     if not all(isinstance(values, list) for values in encoder.categories_.values()):
         raise UnsoundModel("the categories of TableEncoder are damaged")
     _check_labels("TabularCAFE", model, cafe.n_clusters_)
+
+
+def _check_treatments(encoder):
+    """That what is done with the columns of a table is known, and which hold dates."""
+    treatments, dates = getattr(encoder, "_treatments", None), getattr(encoder, "dates_", None)
+    if not isinstance(dates, list) or not set(dates) <= set(encoder.numbers_):
+        raise UnsoundModel("dates_ of TableEncoder are not among its numbers_")
+    if not isinstance(treatments, dict) or not all(
+        isinstance(each, list)
+        and len(each) == 3
+        and all(isinstance(text, str) for text in each)
+        for each in treatments.values()
+    ):
+        raise UnsoundModel("treatments_ of TableEncoder are damaged")
 
 
 def _check_pipeline(pipeline, n_features):

@@ -9,12 +9,20 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from cafelearn._candidates import fit_models, make_models, make_scaler
+from cafelearn._candidates import fit_models, make_models
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._progress import phase
+from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
-from cafelearn._structure import QUICK, one_hot_groups, permute
+from cafelearn._structure import (
+    QUICK,
+    permute,
+    permuted_groups,
+    quick_scaler,
+    varying_columns,
+)
 from cafelearn._validation import check_data, check_weights, distributed, is_dask
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.scaling import scale_rows
+from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import (
     adjusted_rand_index,
     contingency_tables,
@@ -73,9 +81,14 @@ def fit_chosen(estimator, X, sample_weight=None):
     seed = seed_sequence(estimator.random_state)
     seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, CHILD))
     rows, weight = _rows(model, X, sample_weight, seed)
+    set_variables(model)
+    labels = model.feature_groups_
     numbers = _check_numbers(owner, given, numbers, len(rows))
     quick = estimator if isinstance(estimator, MinkowskiWeightedKMeans) else None
-    model._numbers = choose_number(rows, numbers, quick, seed, estimator.n_jobs, weight)
+    with phase("number of clusters"):
+        model._numbers = choose_number(
+            rows, numbers, quick, seed, estimator.n_jobs, weight, labels
+        )
     model.n_clusters = chosen_number(model._numbers)
     model._fit(X, sample_weight)
     vars(estimator).update(vars(model) | {"n_clusters": given})
@@ -144,7 +157,7 @@ def _rows(estimator, X, sample_weight, seed):
     return X[used], None if weight is None else weight[used]
 
 
-def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
+def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
     """Compare numbers of clusters; returns plain values for `number_frame`.
 
     For each number from 2 on, models are fitted to the halves of several splits of the rows,
@@ -161,16 +174,18 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
 
     `model` is the MinkowskiWeightedKMeans whose settings the models have; None stands for
     the quick candidates of CAFE, of which the one that describes its own halves best counts.
+    `labels` name the variables of the columns, None if each is one of its own.
     """
     varies = (X[:1] != X).any(axis=0)
     several = [k for k in numbers if k > 1]
     if not several or not varies.any():
         return _records(numbers, {}, numbers[0], found=not several)
     if model is None:
-        X = np.ascontiguousarray(X[:, varies])
-    frame = frame_of(X, sample_weight)
-    trials = _make_trials(X, model, sample_weight, seed)
-    models = _fit_trials(trials, several, model, seed, n_jobs)
+        X, labels = varying_columns(X, labels)
+        X = np.ascontiguousarray(X)
+    frame = frame_of(X, sample_weight, None if labels is None else codes_of(labels))
+    trials = _make_trials(X, model, sample_weight, seed, labels)
+    models = _fit_trials(trials, several, model, seed, n_jobs, labels)
     measured = np.array(
         [
             [_measure(trial, frame, pairs) for pairs in pairs_of_trial]
@@ -180,11 +195,12 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None):
     return _decide(numbers, several, measured, [trial.is_permuted for trial in trials])
 
 
-def _make_trials(X, model, sample_weight, seed):
+def _make_trials(X, model, sample_weight, seed, labels):
     """Splits of the rows, and of permuted copies of them."""
     splitting, *permuting = seed.spawn(1 + PERMUTED)
-    rng, groups, n = np.random.default_rng(splitting), one_hot_groups(X), len(X)
-    scaler = None if model is not None else make_scaler("standard").fit(X)
+    rng, n = np.random.default_rng(splitting), len(X)
+    groups = permuted_groups(X, None if labels is None else codes_of(labels))
+    scaler = None if model is not None else quick_scaler(X, labels)
     trials = []
     for split in range(SPLITS):
         order = rng.permutation(n)
@@ -196,14 +212,14 @@ def _make_trials(X, model, sample_weight, seed):
     return trials
 
 
-def _fit_trials(trials, numbers, model, seed, n_jobs):
+def _fit_trials(trials, numbers, model, seed, n_jobs, labels):
     """For each trial and number, a list of pairs of models, fitted to one half each."""
     models, rows, weights = [], [], []
     seeds = iter(seed.spawn(2 * len(trials) * len(numbers)))
     for trial in trials:
         for k in numbers:
             for half in trial.halves:
-                some = _make_models(model, k, next(seeds))
+                some = _make_models(model, k, next(seeds), labels)
                 models += some
                 rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
                 weight = None if trial.weight is None else trial.weight[half]
@@ -218,16 +234,17 @@ def _fit_trials(trials, numbers, model, seed, n_jobs):
     ]
 
 
-def _make_models(model, k, seed):
+def _make_models(model, k, seed, labels):
     """The models of one half: one for each quick candidate, or one of the settings given."""
     if model is None:
         options = {"init": "k-means++", "n_init": max(STARTS, k), "max_iter": ITERATIONS}
-        return make_models(QUICK, seed, n_clusters=k, **options)
+        return make_models(QUICK, seed, n_clusters=k, feature_groups=labels, **options)
     return [
         clone(model).set_params(
             n_clusters=k,
             n_init=min(max(STARTS, k), model.n_init),
             max_iter=min(ITERATIONS, model.max_iter),
+            feature_groups=labels,
             random_state=seed_integer(seed),
         )
     ]

@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._validation import check_data, check_weights, distributed, is_dask
+from cafelearn._variables import of_variables, variable_codes
 
 ROWS = 65_536
 # Smaller differences, in units of the overall spread, are not worth a sentence.
@@ -60,8 +61,8 @@ class ProfileMixin:
             - ``overall``, ``overall_spread`` : the same for all rows;
             - ``difference`` : centre of the members minus centre of all other rows, divided by
               the standard deviation of all rows; missing if there are no other rows;
-            - ``weight`` : feature weight, high where the cluster is compact, which need not be
-              where it differs;
+            - ``weight`` : weight of the variable, high where the cluster is compact, which need
+              not be where it differs;
             - ``description`` : the row in words, such as "alcohol 13.7 (overall 13.0)" or
               "plan: free 93% (overall 41%)".
 
@@ -85,7 +86,8 @@ class ProfileMixin:
         check_is_fitted(self)
         model, rows = self._profiled(X)
         sums = _sums_of(model, rows, sample_weight)
-        return make_profile(sums, model.feature_weights_, self._profile_columns())
+        columns, dates = self._profile_columns(), self._profile_dates()
+        return make_profile(sums, model.feature_weights_, columns, dates)
 
     def weights_frame(self):
         """Give the feature weights as a table with names.
@@ -93,12 +95,13 @@ class ProfileMixin:
         Returns
         -------
         weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per feature.
+            One row per cluster, one column per feature; with `feature_groups` one per
+            variable.
         """
         check_is_fitted(self)
-        weights = self.feature_weights_
+        weights = variable_weights(self)
         index = [f"cluster {l}" for l in range(len(weights))]
-        return pd.DataFrame(weights, index=index, columns=feature_names(self))
+        return pd.DataFrame(weights, index=index, columns=variable_names(self))
 
     def _profiled(self, X):
         """The estimator that has the labels and weights, and the rows as it takes them."""
@@ -107,6 +110,10 @@ class ProfileMixin:
     def _profile_columns(self):
         """Variable and category of each feature."""
         return [(name, None) for name in feature_names(self)]
+
+    def _profile_dates(self):
+        """Variables in days since 1970-01-01, which are described as dates."""
+        return ()
 
 
 def _sums_of(model, X, sample_weight):
@@ -125,6 +132,17 @@ def feature_names(estimator):
     if names is None:
         return [f"x{v}" for v in range(estimator.n_features_in_)]
     return list(names)
+
+
+def variable_names(estimator):
+    """Names of the variables that an estimator weighs: groups of features, or features."""
+    labels = getattr(estimator, "feature_groups_", None)
+    return feature_names(estimator) if labels is None else list(dict.fromkeys(labels.tolist()))
+
+
+def variable_weights(estimator):
+    """Weight of each variable in each cluster."""
+    return of_variables(estimator.feature_weights_, variable_codes(estimator))
 
 
 def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
@@ -207,12 +225,13 @@ def _spread(sums):
     return np.where(sums.low == sums.high, 0.0, np.sqrt(sums.squares / mass))
 
 
-def make_profile(sums, weights, columns) -> pd.DataFrame:
+def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
     """The table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
 
     `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
     (variable, category) for each column; the category is None for numbers, and else the
-    column is 1 where the variable has this category, and 0 elsewhere.
+    column is 1 where the variable has this category, and 0 elsewhere. The variables `dates`
+    are days since 1970-01-01.
     """
     k, m = weights.shape
     whole = _overall(sums)
@@ -253,7 +272,7 @@ def make_profile(sums, weights, columns) -> pd.DataFrame:
     names = ("variable", "category", "center", "overall")
     described = zip(column, *(frame[name] for name in names), strict=True)
     frame["description"] = [
-        _description(variable, category, center, overall, decimals[v])
+        _description(variable, category, center, overall, decimals[v], variable in dates)
         for v, variable, category, center, overall in described
     ]
     return frame
@@ -295,9 +314,20 @@ def percent(share) -> str:
     return f"{share:.0%}"
 
 
-def _description(variable, category, center, overall, decimals):
+def date_text(days, decimals=None) -> str:
+    """Days since 1970-01-01 as a date, with the time of day where a day is much."""
+    if decimals:
+        moment = np.datetime64(0, "m") + np.timedelta64(round(days * 1440), "m")
+        return str(moment).replace("T", " ")
+    return str(np.datetime64(0, "D") + np.timedelta64(round(days), "D"))
+
+
+def _description(variable, category, center, overall, decimals, is_date):
     if np.isnan(center):
         return ""
+    if is_date:
+        there, all_rows = date_text(center, decimals), date_text(overall, decimals)
+        return f"{variable} {there} (overall {all_rows})"
     if category is None:
         return f"{variable} {amount(center, decimals)} (overall {amount(overall, decimals)})"
     return f"{variable}: {category} {percent(center)} (overall {percent(overall)})"
@@ -323,8 +353,12 @@ def portraits(frame, most=3) -> list[Portrait]:
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):
         notable = rows[rows["difference"].abs() >= NOTABLE].drop_duplicates("variable")
-        weights = rows["weight"]
-        heavy = rows[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]
+        weighed = rows
+        if (rows.groupby("variable")["weight"].nunique() == 1).all():
+            # The weight is the variable's, and no category has one of its own.
+            weighed = rows.drop_duplicates("variable").assign(category=None)
+        weights = weighed["weight"]
+        heavy = weighed[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]
         heavy = heavy.sort_values("weight", ascending=False, kind="stable")
         first = rows.iloc[0]
         found.append(

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._candidates import Candidate, fit_models, make_models, make_scaler
-from cafelearn.scaling import scale_rows
+from cafelearn._candidates import Candidate, fit_models, make_models
+from cafelearn._scaling import scale_rows
+from cafelearn._variable_scaling import fit_scalers
+from cafelearn._variables import codes_of, several_columns
 from cafelearn.selection import frame_of, likelihood_scores, tally
 
 # More rows than this are represented by a random sample of as many.
@@ -39,28 +41,29 @@ class Structure(NamedTuple):
         return self.z > THRESHOLD
 
 
-def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None):
+def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=None):
     """Compare the likelihood score of quick fits with that of permuted copies of `X`.
 
     The columns of a copy are permuted independently of each other, those of a one-hot encoded
-    variable together, which keeps every distribution and breaks every relation. None where the
-    test says nothing: one cluster, or no more rows than clusters.
+    variable together, which keeps every distribution and breaks every relation. `labels` name
+    the variables of the columns, None if each is one of its own. None where the test says
+    nothing: one cluster, or no more rows than clusters.
     """
     sampling, *seeds = seed.spawn(2 + n_permutations)
     if len(X) > ROWS:
         chosen = np.random.default_rng(sampling).choice(len(X), ROWS, replace=False)
         X = X[np.sort(chosen)]
-    X = X[:, (X[:1] != X).any(axis=0)]
+    X, labels = varying_columns(X, labels)
     if n_clusters < 2 or len(X) <= n_clusters or X.shape[1] == 0:
         return None
-    frame, groups = frame_of(X), one_hot_groups(X)
+    codes, scaler = None if labels is None else codes_of(labels), quick_scaler(X, labels)
+    frame, groups = frame_of(X, codes=codes), permuted_groups(X, codes)
     copies = [X, *(permute(X, groups, np.random.default_rng(s)) for s in seeds[1:])]
+    options = {"n_init": STARTS, "max_iter": ITERATIONS, "feature_groups": labels}
     models, rows, parts = [], [], []
     for copy, child in zip(copies, seeds, strict=True):
-        models += make_models(
-            QUICK, child, n_clusters=n_clusters, n_init=STARTS, max_iter=ITERATIONS
-        )
-        scaled = scale_rows(make_scaler("standard").fit(X), copy)
+        models += make_models(QUICK, child, n_clusters=n_clusters, **options)
+        scaled = scale_rows(scaler, copy)
         rows += [scaled] * len(QUICK)
         parts.append(slice(len(models) - len(QUICK), len(models)))
     fit_models(models, rows, n_jobs)
@@ -75,6 +78,26 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None):
     # Copies that all score the same, to rounding, leave no yardstick but the rounding.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
+
+
+def varying_columns(X, labels=None):
+    """The columns that vary, and the labels of their variables."""
+    varies = (X[:1] != X).any(axis=0)
+    return X[:, varies], None if labels is None else labels[varies]
+
+
+def quick_scaler(X, labels=None):
+    """The scaler of the quick candidates, fitted."""
+    codes = None if labels is None else codes_of(labels)
+    (scaler,) = fit_scalers(QUICK[:1], X, codes=codes).values()
+    return scaler
+
+
+def permuted_groups(X, codes=None):
+    """Columns that are permuted together: those of a variable, or of what looks like one."""
+    if not several_columns(codes).any():
+        return one_hot_groups(X)
+    return [np.flatnonzero(codes == g).tolist() for g in range(codes.max() + 1)]
 
 
 def one_hot_groups(X):

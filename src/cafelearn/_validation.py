@@ -17,7 +17,7 @@ def distributed():
 
     It is imported here, and only when such a collection has come.
     """
-    return import_module("cafelearn.distributed")
+    return import_module("cafelearn._dask")
 
 
 def number_chooser():

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn._warning import warn_caller
 
 __all__ = ["DiagnosisWarning", "Finding"]
@@ -88,17 +89,22 @@ def check_weights(model, names=None):
     """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
-    weights, D = model.feature_weights_, model.dispersions_
+    codes = variable_codes(model)
+    weights = of_variables(model.feature_weights_, codes)
+    D = sum_over_variables(model.dispersions_, codes)
+    if codes is not None:
+        names = list(dict.fromkeys(model.feature_groups_.tolist()))
     k, m = weights.shape
     alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
     if m > 2 and len(alone):
         heaviest = weights.argmax(axis=1)[alone]
         shown = [str(v) if names is None else repr(str(names[v])) for v in heaviest[:3]]
         shown = ", ".join(dict.fromkeys(shown))
+        what = "feature" if codes is None else "variable"
         yield Finding(
             "one-feature",
             SEVERE if 2 * len(alone) >= k else NOTE,
-            f"In {len(alone)} of {k} clusters one feature ({shown}"
+            f"In {len(alone)} of {k} clusters one {what} ({shown}"
             f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
             "larger p or dispersion_offset spreads it.",
         )

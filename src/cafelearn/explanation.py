@@ -7,11 +7,12 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._profiles import feature_names
+from cafelearn._cafe import CAFE
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._profiles import feature_names, variable_names
+from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import Estimator, MatrixLike
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.tabular import TabularCAFE
+from cafelearn._variables import variable_codes
 
 __all__ = ["explain"]
 
@@ -46,6 +47,10 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``contribution`` : ``second_term - first_term``;
         - ``share`` : the contribution as a share of the difference that all features make
           together, those for and those against: ``contribution / sum(abs(contribution))``.
+
+        With `feature_groups`, as of a TabularCAFE, there is one row per variable, whose terms
+        are sums over its features, and a column ``category``: what the row has, None for
+        variables of one feature. Value and centres are then those of the category's column.
 
         Its ``attrs`` hold ``first`` and ``second`` (the clusters), ``first_distance``,
         ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
@@ -98,6 +103,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         },
         index=names,
     )
+    codes = variable_codes(model)
+    if codes is not None:
+        found = _by_variable(found, codes, variable_names(model))
     total = found["contribution"].abs().sum()
     found["share"] = found["contribution"] / total if total > 0 else 0.0
     order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
@@ -112,6 +120,35 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         "p": float(model.p),
     }
     return found
+
+
+def _by_variable(found, codes, variables):
+    """One row per variable: terms are summed, the rest is that of its largest column.
+
+    Of a one-hot variable this is the column of the category that the row has.
+    """
+    terms = found[["first_term", "second_term", "contribution"]].groupby(codes).sum()
+    value = found["value"].to_numpy()
+    columns = [
+        max(np.flatnonzero(codes == g), key=lambda v: value[v]) for g in range(len(variables))
+    ]
+    several = np.bincount(codes) > 1
+    names = [str(found.index[v]) for v in columns]
+    one = found.iloc[columns].set_axis(variables, axis=0)
+    one[terms.columns] = terms.to_numpy()
+    one.insert(
+        1,
+        "category",
+        pd.Series(
+            [
+                name.removeprefix(f"{variable}=") if is_category else None
+                for name, variable, is_category in zip(names, variables, several, strict=True)
+            ],
+            index=one.index,
+            dtype=object,
+        ),
+    )
+    return one
 
 
 def _place(estimator, X, row):

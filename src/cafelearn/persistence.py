@@ -11,15 +11,15 @@ import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._cafe import CAFE
 from cafelearn._files import atomic_path
 from cafelearn._model_checks import UnsoundModel, check_archive, check_model
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._scaling import RangeScaler
+from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import Estimator
 from cafelearn._validation import is_dask
 from cafelearn._words import listed
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.scaling import RangeScaler
-from cafelearn.tabular import TabularCAFE
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
@@ -40,7 +40,7 @@ TRUSTED = frozenset(
         f"sklearn.preprocessing._data.{name}"
         for name in ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
     }
-    | {"cafelearn.encoding.TableEncoder"}
+    | {"cafelearn._encoding.TableEncoder"}
     | {
         f"cafelearn.extraction.{name}"
         for name in ("autoencoder.Autoencoder", "ica.ReconstructionICA", "nmf.ReplicatedNMF")
@@ -127,8 +127,15 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
 
 def _without_ranges(model):
-    """The model with a list in the place of a range of n_clusters, which means the same."""
+    """The model with lists in the place of ranges and labels, which mean the same."""
     changes = {}
+    groups = getattr(model, "feature_groups", None)
+    if groups is not None and not isinstance(groups, str):
+        changes["feature_groups"] = [str(label) for label in groups]
+    if hasattr(model, "models_"):
+        chosen = model.models_.index(model.model_)
+        changes["models_"] = [_without_ranges(part) for part in model.models_]
+        changes["model_"] = changes["models_"][chosen]
     if isinstance(getattr(model, "n_clusters", None), range):
         changes["n_clusters"] = list(model.n_clusters)
     for name in ("cafe", "cafe_"):

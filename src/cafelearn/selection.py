@@ -11,6 +11,14 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
 
 from cafelearn._typing import MatrixLike, VectorLike
+from cafelearn._variables import (
+    check_groups,
+    codes_of,
+    largest_sums,
+    several_columns,
+    sum_over_variables,
+    variable_codes,
+)
 from cafelearn.theory import normalized_objective
 
 __all__ = ["likelihood_score"]
@@ -33,16 +41,19 @@ class Frame(NamedTuple):
     low: np.ndarray  # (m,)
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
+    one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
 
     def standardise(self, X):
         """Rows in units of the standard deviation, about the mean."""
         return (X.astype(np.float64) - self.mean) / self.scale
 
 
-def make_frame(mean, variance, low, high, shares):
+def make_frame(mean, variance, low, high, shares, codes=None, sums=None):
     """The Frame of rows with these moments and extrema.
 
     `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
+    `codes` are the numbers of the columns' variables, if they have others than themselves,
+    and `sums` their largest sums, see `largest_sums`.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     scale = np.sqrt(np.where(low == high, 1.0, variance))
@@ -53,16 +64,28 @@ def make_frame(mean, variance, low, high, shares):
         low,
         high,
         ((shares >= ATOM) | only_two) & (low < high),
+        _one_hot(codes, sums, only_two),
     )
 
 
-def frame_of(X, sample_weight=None):
-    """The Frame of rows in memory."""
+def _one_hot(codes, sums, only_two):
+    """The variables of several columns that are one-hot: two values, one of them large."""
+    several = several_columns(codes)
+    if not several.any():
+        return None
+    others = np.bincount(codes, weights=~only_two) > 0
+    is_category = several & ~(others | (sums > 1 + TIE))[codes]
+    return np.where(is_category, codes, -1) if is_category.any() else None
+
+
+def frame_of(X, sample_weight=None, codes=None):
+    """The Frame of rows in memory; `codes` are the numbers of the columns' variables."""
     mean = X.mean(axis=0, dtype=np.float64)
     low, high = X.min(axis=0), X.max(axis=0)
     mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
     shares = count_extremes(X, mass, low, high) / mass.sum()
-    return make_frame(mean, X.var(axis=0, dtype=np.float64), low, high, shares)
+    sums = None if codes is None else largest_sums(X, low, high, codes)
+    return make_frame(mean, X.var(axis=0, dtype=np.float64), low, high, shares, codes, sums)
 
 
 def count_extremes(X, mass, low, high):
@@ -147,19 +170,21 @@ def likelihood_scores(tally, frame):
 
 def _score(sums, frame):
     varies = frame.low < frame.high
+    if frame.one_hot is not None:
+        varies &= frame.one_hot < 0  # columns of categories are counted together
     found = sums.mass > 0
     mass, n, k = sums.mass[found][:, None], sums.mass.sum(), len(sums.mass)
     first, second = sums.first[found][:, varies], sums.second[found][:, varies]
     used, atoms = frame.atoms[:, varies], sums.atoms[:, found][:, :, varies]
     price = 0.5 * np.log(n)  # of one parameter
     score = float((mass * np.log((mass + 1) / (n + k))).sum())
+    if frame.one_hot is not None:
+        score += _category_score(sums, frame)
     # The shares of the atoms and of what is between them.
     between = np.maximum(mass - atoms.sum(axis=0), 0.0)
     between[:, used.all(axis=0) & (between.sum(axis=0) <= TIE * n)] = 0.0
     for part in (*atoms, between):
-        overall = part.sum(axis=0) / n
-        share = (part + PRIOR * overall) / (mass + PRIOR)
-        score += float((part * np.log(np.where(part > 0, share, 1.0))).sum())
+        score += _share_score(part, mass, n)
     gaussian = between.sum(axis=0) > 0
     score -= price * k * float((used.sum(axis=0) + gaussian - 1).sum())
     # The Gaussian of what is between the atoms, in units of its own standard deviation.
@@ -181,8 +206,34 @@ def _score(sums, frame):
     return score + float(np.maximum(own_fit, shared_fit).sum())
 
 
+def _category_score(sums, frame):
+    """The part of one-hot variables: one distribution over the categories of each."""
+    found = sums.mass > 0
+    mass, n, k = sums.mass[found], sums.mass.sum(), len(sums.mass)
+    score = 0.0
+    for variable in np.unique(frame.one_hot[frame.one_hot >= 0]):
+        parts = sums.atoms[1][found][:, frame.one_hot == variable].T
+        rest = np.maximum(mass - parts.sum(axis=0), 0.0)
+        if rest.sum() > TIE * n:  # rows of none of the categories that have a column
+            parts = np.vstack([parts, rest])
+        score -= 0.5 * np.log(n) * k * (len(parts) - 1)
+        for part in parts:
+            score += _share_score(part, mass, n)
+    return score
+
+
+def _share_score(part, mass, n):
+    """Log likelihood of the rows that are in one part of a distribution, in each cluster."""
+    share = (part + PRIOR * (part.sum(axis=0) / n)) / (mass + PRIOR)
+    return float((part * np.log(np.where(part > 0, share, 1.0))).sum())
+
+
 def likelihood_score(
-    X: MatrixLike, labels: VectorLike, *, sample_weight: VectorLike | None = None
+    X: MatrixLike,
+    labels: VectorLike,
+    *,
+    sample_weight: VectorLike | None = None,
+    feature_groups: object = None,
 ) -> float:
     """Score a clustering by a penalised classification likelihood; higher is better.
 
@@ -199,6 +250,10 @@ def likelihood_score(
         The cluster of each row: integers, strings or anything else that can be sorted.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each row; an integer weight is the same as repeating the row.
+    feature_groups : array-like of shape (n_features,), default=None
+        A label for each feature, equal for those of one variable. The columns of a one-hot
+        encoded variable are then one distribution over its categories; without labels they
+        are as many features of two values.
 
     Returns
     -------
@@ -221,6 +276,10 @@ def likelihood_score(
       clusters, whichever gives the higher score for this feature;
     - minus half of log n for each parameter: k for each atom beyond the first category, 2 k
       or k + 1 for a Gaussian.
+
+    The categories of a one-hot variable of `feature_groups` are like the atoms of one feature:
+    h_lc rows of cluster l have category c, and k parameters are paid for each category but
+    one. Other variables of several features are scored feature by feature.
 
     Without atoms, a cluster without zeros in a feature that is mostly zero, or with zeros
     alone, would be worth any price: the variance there vanishes.
@@ -255,7 +314,11 @@ def likelihood_score(
         if len(X) == 0:
             raise ValueError("likelihood_score needs a row with a positive sample_weight.")
     names, codes = np.unique(labels, return_inverse=True)
-    frame = frame_of(X, sample_weight)
+    variables = None
+    if feature_groups is not None:
+        groups = check_groups(feature_groups, X.shape[1], "likelihood_score")
+        variables = codes_of(groups)
+    frame = frame_of(X, sample_weight, variables)
     found = tally(X, [codes], [len(names)], frame, sample_weight)
     return float(likelihood_scores(found, frame)[0])
 
@@ -304,7 +367,8 @@ def by_agreement(models, scores, agreement):
 
     def rank(i):
         # Rounded, so that the order of a sum does not decide.
-        position = normalized_objective(models[i].dispersions_, models[i].p)
+        dispersions = sum_over_variables(models[i].dispersions_, variable_codes(models[i]))
+        position = normalized_objective(dispersions, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i
 
     return min(range(len(models)), key=rank)

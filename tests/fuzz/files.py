@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.reading import read_table
 from cafelearn.persistence import ModelFileError, _pack, load_model
-from cafelearn.tabular import TabularCAFE
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
 TABLE = ROWS.assign(kind=np.where(np.arange(40) % 3, "x, y", 'quo"ted'), day="2024-01-05")

@@ -61,7 +61,7 @@ def _measure(rows, features, clusters):
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)

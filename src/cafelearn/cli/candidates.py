@@ -10,7 +10,7 @@ OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
 
 def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, n_init):
     """Parameters of CAFE from the options that are given; it has defaults for the others."""
-    from cafelearn.cafe import PAPER
+    from cafelearn._cafe import PAPER
 
     exponents = _values("p", p, _number)
     given = {
@@ -87,7 +87,7 @@ def _scaling(text):
 
 
 def _weighting(text):
-    from cafelearn.kernels.weights import WEIGHTINGS
+    from cafelearn._solver.kernels.weights import WEIGHTINGS
 
     if text not in WEIGHTINGS:
         raise ValueError(f"--weighting needs {listed(WEIGHTINGS, str)}, got {text!r}.")

@@ -56,7 +56,7 @@ def _noisy(seed):
     import numpy as np
     from sklearn.datasets import load_wine
 
-    from cafelearn.scaling import RangeScaler
+    from cafelearn._scaling import RangeScaler
 
     X, y = load_wine(return_X_y=True, as_frame=True)
     scaled = RangeScaler().set_output(transform="pandas").fit_transform(X)
@@ -74,7 +74,7 @@ def _compare(run, X, y, seed, jobs):
     from sklearn.decomposition import PCA
     from sklearn.metrics import adjusted_rand_score
 
-    from cafelearn.cafe import CAFE
+    from cafelearn._cafe import CAFE
     from cafelearn.cli.progress import warm_up, watch
 
     warm_up(run)

@@ -147,7 +147,16 @@ def fit(
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Columns of numbers that stand for categories. {options.REPEATED}",
+            help="Columns of categories, if they are numbers or would be left out. "
+            f"{options.REPEATED}",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns to use as numbers, although they look like identifiers. "
+            f"{options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -187,7 +196,8 @@ def fit(
 ):
     """Cluster the rows of a table, weigh its features and extract new ones.
 
-    Text columns become categories. Rows are numbered from 0.
+    Text columns become categories, dates numbers. Identifiers, free text and constant columns
+    are left out. Rows are numbered from 0.
     """
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header)
@@ -206,6 +216,7 @@ def fit(
             },
             impute=impute.value if impute else None,
             categorical=list(category or ()),
+            numeric=list(numeric or ()),
             drop=list(drop or ()),
             id_column=row_id,
         )
@@ -261,6 +272,7 @@ def _set_columns(estimator, frame, label):
     estimator.set_params(
         drop=[*dropped, *([label] if label else ())],
         categorical=options.column_names(estimator.categorical, frame.columns),
+        numeric=options.column_names(estimator.numeric, frame.columns),
     )
 
 
@@ -275,8 +287,8 @@ def _read(run, data, reading):
 
 
 def _estimator(clusters, cafe, **columns):
-    from cafelearn.cafe import CAFE
-    from cafelearn.tabular import TabularCAFE
+    from cafelearn._cafe import CAFE
+    from cafelearn._tabular import TabularCAFE
 
     return TabularCAFE(CAFE(clusters, **cafe), **columns)
 

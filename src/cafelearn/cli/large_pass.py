@@ -107,7 +107,7 @@ def over_parts(run, function, large, *arguments, out=None, force=False):
 
 def for_parts(estimator):
     """A copy of a TabularCAFE that takes one thread, as there are others, and little room."""
-    from cafelearn.distributed.lazy import detached
+    from cafelearn._dask.lazy import detached
 
     worker, cafe = detached(estimator), detached(estimator.cafe_)
     cafe.feature_names_in_ = estimator.cafe_.feature_names_in_

@@ -6,10 +6,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from cafelearn._encoding import (
+    _as_numbers,
+    not_numbers,
+    refuse_infinite,
+    refuse_missing,
+    value_text,
+)
 from cafelearn._words import listed
 from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
-from cafelearn.encoding import _as_numbers, refuse_infinite, refuse_missing, value_text
 
 # Different texts of a column that a part may tell of: it might have one for each row.
 MOST_TEXTS = 100
@@ -117,8 +123,7 @@ def _faults(frame, first, path, encoder):
         try:
             numbers = _as_numbers(encoder, frame, [name])
         except ValueError:
-            column = frame[name]
-            bad = column[pd.to_numeric(column, errors="coerce").isna()].dropna()
+            bad = not_numbers(frame[name], is_date=name in encoder.dates_)
             words[name] = bad.astype(str).unique()[:MOST_TEXTS].tolist()
         else:
             infinite[name] = int(np.isinf(numbers).sum())

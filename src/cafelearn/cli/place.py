@@ -159,8 +159,8 @@ def _id_column(estimator, columns, wanted=None):
 
 
 def _load(path):
+    from cafelearn._tabular import TabularCAFE
     from cafelearn.persistence import load_model
-    from cafelearn.tabular import TabularCAFE
 
     model = load_model(path)
     if not isinstance(model, TabularCAFE):

@@ -1,11 +1,10 @@
-"""Progress: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of the command: a bar on a terminal, now and then a line elsewhere."""
 
-import time
+import sys
 from contextlib import contextmanager
 
+from cafelearn import _progress
 from cafelearn._compiling_note import NOTE, kernels_are_compiled
-
-SECONDS = 10  # between two lines
 
 
 def note_compiling(session, n_rows=0):
@@ -18,8 +17,8 @@ def warm_up(session, n_rows=0):
     """Compile or load the kernels that a fit of so many rows needs, before it is timed."""
     import numpy as np
 
-    from cafelearn.machine import MANY_ROWS
-    from cafelearn.mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn._solver.iteration import MANY_ROWS
 
     note_compiling(session, n_rows)
     for few in (40, MANY_ROWS + 1)[: 1 + (n_rows > MANY_ROWS)]:
@@ -29,20 +28,14 @@ def warm_up(session, n_rows=0):
 
 
 @contextmanager
-def watch(session, n_rows=0, words="starts"):
+def watch(session, n_rows=0):
     """Show how many starts of the fits in the body, of so many rows, are done."""
-    from cafelearn.starts import PROGRESS
-
     if session.quiet:
         yield
         return
     note_compiling(session, n_rows)
-    with counting(session, words) as update:
-        token = PROGRESS.set(update)
-        try:
-            yield
-        finally:
-            PROGRESS.reset(token)
+    with _progress.showing(_display(session)):
+        yield
 
 
 @contextmanager
@@ -51,30 +44,14 @@ def counting(session, words):
     if session.quiet:
         yield lambda done, total: None
         return
-    with _bar(words) if session.is_terminal() else _lines(session, words) as update:
-        yield update
+    display = _display(session)
+    try:
+        yield lambda done, total: display(done, total, words)
+    finally:
+        display.close()
 
 
-@contextmanager
-def _bar(words):
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(words, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _lines(session, words):
-    last = time.monotonic()
-
-    def update(done, total):
-        nonlocal last
-        if time.monotonic() - last >= SECONDS:
-            last = time.monotonic()
-            session.note(f"{words}: {done} of {total}")
-
-    yield update
+def _display(session):
+    if session.is_terminal():
+        return _progress.Bar(sys.stderr, keep=False)
+    return _progress.Lines(session.note, keep=False)

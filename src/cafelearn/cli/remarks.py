@@ -12,21 +12,19 @@ SAME, HEAVY = 0.9, 0.9
 
 
 def remark_columns(run, estimator, frame, labels):
-    """Remark on columns that do not vary, that count the rows, or that hold the classes."""
+    """Remark on columns that are left out or converted, and on those that hold the classes."""
     encoder = estimator.encoder_
     if encoder.constant_features_:
         run.remark(f"Left out, because they do not vary: {listed(encoder.constant_features_)}.")
-    counting = [
-        name
-        for name in encoder.numbers_
-        if frame[name].dtype.kind in "iu"
-        and len(frame) > 2
-        and (np.diff(frame[name]) == 1).all()
-    ]
-    if counting:
+    if names := encoder.describe("identifier", "free text"):
         run.remark(
-            f"These columns just count the rows: {listed(counting)}. They were used as "
-            "features; --drop leaves them out, --id names rows by one."
+            f"Left out: {names}. To use one, name it with --numeric or --category; to name "
+            "rows by one, with --id."
+        )
+    if names := encoder.dates_:
+        run.remark(
+            f"Dates became days since 1970-01-01, and durations days: {listed(names)}. --drop "
+            "leaves a column out, --category makes categories of it."
         )
     for name, why in _targets(estimator, frame, labels):
         run.remark(
@@ -43,7 +41,8 @@ def _targets(estimator, frame, labels):
     encoder, weights = estimator.encoder_, estimator.weights_frame()
     n_clusters = len(weights)
     for name in (*encoder.numbers_, *encoder.categories_):
-        features = [name] if name in encoder.numbers_ else encoder.features_of(name)
+        is_one = name in encoder.numbers_ or name in weights.columns
+        features = [name] if is_one else encoder.features_of(name)
         share = weights[[f for f in features if f in weights.columns]].sum(axis=1)
         there = frame[name].notna().to_numpy()
         codes, values = pd.factorize(frame[name][there])

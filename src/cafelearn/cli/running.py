@@ -1,11 +1,13 @@
 """What the commands that run experiments share: options, progress and the end of a run."""
 
-import time
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from cafelearn._progress import Bar, Lines, span
 
 SECONDS = 30  # between two lines of progress
 SEVERAL = "Several are separated by commas."
@@ -71,43 +73,20 @@ def _watch(run):
     if run.quiet:
         yield None
         return
-    if not run.is_terminal():
-        yield _lines(run)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("runs", total=None, words="")
-        yield lambda state: bar.update(
-            task, completed=state.done, total=state.total, words=_words(state)
-        )
-
-
-def _lines(run):
-    last = time.monotonic()
-
-    def update(state):
-        nonlocal last
-        if time.monotonic() - last >= SECONDS or state.done == state.total:
-            last = time.monotonic()
-            run.note(f"{state.done:,} of {state.total:,} runs, {_words(state)}")
-
-    return update
+    if run.is_terminal():
+        display = Bar(sys.stderr)
+    else:
+        display = Lines(run.note, seconds=SECONDS)
+    try:
+        yield lambda state: display(state.done, state.total, "runs", _words(state))
+    finally:
+        display.close()
 
 
 def _words(state):
-    words = [f"{_span(state.elapsed)} so far"]
+    words = [f"{span(state.elapsed)} so far"]
     if state.remaining is not None and state.done < state.total:
-        words.append(f"{_span(state.remaining)} to go")
+        words.append(f"{span(state.remaining)} to go")
     if state.failed:
         words.append(f"{state.failed} failed")
     return ", ".join(words)
-
-
-def _span(seconds):
-    """Seconds as 1:02:03 or 2:03."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -64,8 +64,10 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
             }
         )
     return {
-        "features": weights.shape[1],
+        "features": cafe.n_features_in_,
+        "variables": weights.shape[1],
         "components": int(cafe._n_features_out),
+        "columns": model.encoder_.treatments_.reset_index().to_dict("records"),
         "constant": model.encoder_.constant_features_,
         "diagnosis": [finding._asdict() for finding in model.diagnosis_],
         "n_clusters": cafe.n_clusters_,
@@ -143,7 +145,7 @@ def show_fit(out, facts):
             f"Agreement of the clusters with {label['column']!r}: "
             f"ARI {label['ari']:.3f}, NMI {label['nmi']:.3f}"
         )
-    _show_clusters(out, facts["clusters"], facts["features"])
+    _show_clusters(out, facts["clusters"], facts["variables"])
     _say_doubtful(out, facts["doubtful"])
     for finding in facts["diagnosis"]:
         if finding["severity"] != "severe":
@@ -177,7 +179,7 @@ def _ranges(numbers):
     return ", ".join(map(str, numbers))
 
 
-def _show_clusters(out, clusters, n_features):
+def _show_clusters(out, clusters, n_variables):
     """What sets each cluster apart and what it is compact on, a few lines each."""
     from cafelearn._profiles import ALIKE, percent
 
@@ -186,7 +188,7 @@ def _show_clusters(out, clusters, n_features):
     )
     for cluster in clusters:
         # Rounding aside, equal weights are all that of the first.
-        is_weighted = cluster["top_features"][0]["weight"] * n_features > ALIKE
+        is_weighted = cluster["top_features"][0]["weight"] * n_variables > ALIKE
         lines = [short(row["description"], 56) for row in cluster["profile"][:LINES]]
         top = [
             f"{short(top['feature'], 28)} {top['weight']:.3g}"

@@ -7,10 +7,10 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.preprocessing import OneHotEncoder
 
 from cafelearn import datasets
+from cafelearn._scaling import RangeScaler
 from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.plan import LEVELS, SCALES, Sample, named_seed
 from cafelearn.experiments.run import noisy_data
-from cafelearn.scaling import RangeScaler
 
 # Share of the (class, feature) pairs that are noise in the regimes "heavy" and "zeros".
 LEVEL = 0.4

@@ -14,13 +14,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from cafelearn._cafe import CAFE, PAPER
 from cafelearn._labels import chosen_position, settings_words
+from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
-from cafelearn.cafe import CAFE, PAPER
 from cafelearn.experiments.experiment import Experiment, measuring
 from cafelearn.experiments.regimes import Case, case_data
 from cafelearn.experiments.study_plan import StudySample, StudySettings
-from cafelearn.scaling import RangeScaler
 
 N_LABELLED = (5, 20)  # rows of each class
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)

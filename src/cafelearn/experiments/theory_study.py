@@ -31,10 +31,10 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
 from cafelearn.experiments.plan import named_seed
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.scaling import RangeScaler
 from cafelearn.theory import certificate, normalized_objective, objective_bounds
 from cafelearn.theory.certificate import FAILS, HOLDS
 

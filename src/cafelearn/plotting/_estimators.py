@@ -6,10 +6,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._profiles import feature_names as names_of
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.tabular import TabularCAFE
+from cafelearn._cafe import CAFE
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._profiles import variable_names, variable_weights
+from cafelearn._tabular import TabularCAFE
 
 
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
@@ -31,16 +31,22 @@ def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
 def weights_frame(who, estimator, feature_names=None):
     """The weights of a fitted estimator with the names of clusters and features."""
     estimator = check_estimator(who, estimator)
-    weights = estimator.feature_weights_
+    weights = variable_weights(estimator)
     if feature_names is None:
-        feature_names = names_of(estimator)
+        feature_names = variable_names(estimator)
     if len(feature_names) != weights.shape[1]:
         raise ValueError(
-            f"{who} needs {weights.shape[1]} feature_names, one per feature, "
+            f"{who} needs {weights.shape[1]} feature_names, one per "
+            f"{'variable' if is_grouped(estimator) else 'feature'}, "
             f"got {len(feature_names)}."
         )
     clusters = [f"cluster {l}" for l in range(len(weights))]
     return pd.DataFrame(weights, index=clusters, columns=list(feature_names))
+
+
+def is_grouped(estimator):
+    """Whether weights are those of variables, not of features."""
+    return getattr(estimator, "feature_groups_", None) is not None
 
 
 def check_weights_table(who, weights):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from cafelearn._cafe import CAFE
 from cafelearn._typing import Estimator, MatrixLike
-from cafelearn.cafe import CAFE
 from cafelearn.plotting._axes import group_style, panels, plain_text
 from cafelearn.plotting._estimators import check_classes, check_estimator, match_clusters
 

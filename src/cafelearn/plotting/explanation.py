@@ -86,9 +86,13 @@ class ExplanationDisplay:
         (self.ax_,) = panels("ExplanationDisplay.plot", ax, figsize=size)
         self.figure_ = self.ax_.figure
         shares = 100 * shown["share"].to_numpy(dtype=np.float64)
+        values = [f"{value:.4g}" for value in shown["value"]]
+        if "category" in shown:
+            pairs = zip(values, shown["category"], strict=True)
+            values = [value if category is None else category for value, category in pairs]
         names = [
-            plain_text(f"{name} = {value:.4g}", 40)
-            for name, value in zip(shown.index, shown["value"], strict=True)
+            plain_text(f"{name} = {value}", 40)
+            for name, value in zip(shown.index, values, strict=True)
         ]
         places = np.arange(len(shown))
         colors = np.where(shares >= 0, COLORS[0], COLORS[5])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pandas as pd
 
-from cafelearn.cafe import CAFE
+from cafelearn._cafe import CAFE
 from cafelearn.plotting._axes import panels
 from cafelearn.plotting._estimators import check_estimator, check_weights_table
 from cafelearn.plotting._heat_map import draw_heat_map, figure_size

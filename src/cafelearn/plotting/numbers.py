@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pandas as pd
 
+from cafelearn._cafe import CAFE
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from cafelearn._cafe import CAFE
 from cafelearn._labels import family_positions
+from cafelearn._solver.starts import uses_offset
 from cafelearn._typing import Estimator
-from cafelearn.cafe import CAFE
+from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
-from cafelearn.starts import uses_offset
 from cafelearn.theory import objective_bounds
 
 if TYPE_CHECKING:
@@ -240,8 +241,10 @@ def _final_bounds(model):
     """
     if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
-    D, p = model.dispersions_.astype(np.float64), float(model.p)
-    share = float((model.feature_weights_.astype(np.float64) ** p).sum())
+    codes, p = variable_codes(model), float(model.p)
+    D = sum_over_variables(model.dispersions_.astype(np.float64), codes)
+    weights = of_variables(model.feature_weights_.astype(np.float64), codes)
+    share = float((weights**p).sum())
     if isinstance(model.dispersion_offset, str) and model.dispersion_offset == "mean":
         offset = D.mean()
         bounds = objective_bounds(D, p)[0], objective_bounds(D + offset, p)[1] - offset * share

@@ -7,7 +7,7 @@ import numpy as np
 from cafelearn.report.page import number
 
 WIDTH, HEIGHT = 250, 165
-LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 34
+LEFT, RIGHT, TOP, BOTTOM = 60, 8, 12, 34
 MOST_DOTS = 200
 
 

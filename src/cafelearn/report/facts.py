@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._cafe import CAFE
 from cafelearn._labels import (
     candidate_names,
     chosen_position,
     family_positions,
     settings_words,
 )
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._profiles import feature_names, portraits
+from cafelearn._tabular import TabularCAFE
 from cafelearn._validation import check_data, is_dask
-from cafelearn.cafe import CAFE
 from cafelearn.diagnosis import SEVERE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.tabular import TabularCAFE
 
 # So many candidates are listed as they were tried: all are in view at once.
 FEW = 10

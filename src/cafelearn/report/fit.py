@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from cafelearn._cafe import CAFE
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import MatrixLike
-from cafelearn.cafe import CAFE
-from cafelearn.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.report import numbers, profiles, sections, tried, usage, words
 from cafelearn.report.embedding import embedding
 from cafelearn.report.facts import Facts
 from cafelearn.report.loadings import loadings_table
 from cafelearn.report.page import check_ready, write_page
-from cafelearn.tabular import TabularCAFE
 
 
 def write_fit_report(

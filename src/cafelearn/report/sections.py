@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from cafelearn._profiles import variable_names
+from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.report.charts import chart
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
@@ -65,14 +67,17 @@ def data_table(facts) -> Table:
 
 def weights_table(facts) -> Table:
     """Weight of each feature in each cluster, heaviest features first."""
-    weights, dispersions = facts.weights, facts.model.dispersions_
+    codes, names = variable_codes(facts.model), variable_names(facts.inner)
+    weights = of_variables(facts.weights, codes)
+    dispersions = sum_over_variables(facts.model.dispersions_, codes)
+    what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
     top = float(weights.max()) or 1.0
     # Two digits of the weight that each feature would have if all counted alike.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
     rows = [
         [
-            text_cell(facts.feature_names[v]),
+            text_cell(str(names[v])),
             *(
                 heat_cell(
                     float(weights[l, v]),
@@ -87,14 +92,14 @@ def weights_table(facts) -> Table:
     ]
     return Table(
         "weights-table",
-        "Weight of each feature in each cluster, the heaviest features first",
+        f"Weight of each {what} in each cluster, the heaviest {what}s first",
         [
-            Column("feature", numeric=False),
+            Column(what, numeric=False),
             *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
         ],
         rows,
         shown=20,
-        search="Find a feature",
+        search=f"Find a {what}",
         measure="weight",
         extra="dispersion",
     )
@@ -217,6 +222,24 @@ def certificate_section(facts) -> dict:
         }
     table = certificate(facts.model, facts.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
+    applies = table["verdict"] != "does not apply"
+    return {
+        "counts": {verdict: int((table["verdict"] == verdict).sum()) for verdict in marks},
+        "remark": None,
+        "table": _claims(
+            "certificate-table",
+            f"Claims of the theory on the model at p = {facts.model.p:g}",
+            table[applies],
+            marks,
+        ),
+        "others": None
+        if applies.all()
+        else _claims("folded-table", "Claims that do not apply", table[~applies], marks),
+    }
+
+
+def _claims(name, caption, table, marks):
+    """A table of claims, one row each."""
     rows = [
         [
             text_cell(claim),
@@ -229,22 +252,18 @@ def certificate_section(facts) -> dict:
         for claim, row in table.iterrows()
     ]
     names = ("measured", "bound", "margin")
-    return {
-        "counts": {verdict: int((table["verdict"] == verdict).sum()) for verdict in marks},
-        "remark": None,
-        "table": Table(
-            "certificate-table",
-            f"Claims of the theory on the model at p = {facts.model.p:g}",
-            [
-                Column("claim", numeric=False),
-                Column("verdict", numeric=False, choose=True),
-                *(Column(name) for name in names),
-                Column("note", numeric=False),
-            ],
-            rows,
-            shown=40,
-        ),
-    }
+    return Table(
+        name,
+        caption,
+        [
+            Column("claim", numeric=False),
+            Column("verdict", numeric=False, choose=True),
+            *(Column(measure) for measure in names),
+            Column("note", numeric=False),
+        ],
+        rows,
+        shown=40,
+    )
 
 
 def doubtful_table(facts) -> Table:

@@ -129,7 +129,7 @@ def _model_code(facts, code):
     if not facts.is_table:
         made = f"{kind}(\n{_block(settings, 1)}){note}"
         return ("cafe" if facts.cafe is not None else "model"), made
-    code.imports.add("from cafelearn.tabular import TabularCAFE")
+    code.imports.add("from cafelearn import TabularCAFE")
     columns = code.changed(facts.estimator, never=("cafe",))
     made = f"    {kind}(\n{_block(settings, 2)}    ),{note}\n"
     return "model", f"TabularCAFE(\n{made}{_block(columns, 1)})"

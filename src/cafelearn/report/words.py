@@ -3,7 +3,7 @@
 import numpy as np
 
 from cafelearn._labels import SELECTIONS, exponent_name, offset_name
-from cafelearn._profiles import percent
+from cafelearn._profiles import percent, variable_names
 from cafelearn.report.page import count, join, number, short
 
 EXTRACTORS = {
@@ -74,7 +74,7 @@ def key_numbers(facts) -> list[tuple[str, str]]:
 
 def cluster_cards(facts) -> list[dict]:
     """Each cluster: size, margin, what sets it apart, and what it is compact on."""
-    equal = 1 / facts.X.shape[1]
+    equal = 1 / len(variable_names(facts.inner))
     cards = []
     for portrait in facts.portraits:
         l = portrait.cluster

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._solver.descent import one_cluster
+from cafelearn._solver.iteration import data_scale
+from cafelearn._solver.kernels.weights import log_mean_dispersion, make_groups
+from cafelearn._solver.starts import uses_offset
 from cafelearn._typing import Estimator, MatrixLike, VectorLike
 from cafelearn._validation import check_data, check_weights
-from cafelearn.descent import one_cluster
-from cafelearn.kernels.weights import log_mean
-from cafelearn.machine import data_scale
-from cafelearn.starts import uses_offset
+from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.theory import formulas as theory
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
@@ -44,6 +45,10 @@ def certificate(
     model: Estimator, X: MatrixLike, sample_weight: VectorLike | None = None
 ) -> Certificate:
     """Check every claim of the paper on a fitted model and its training data.
+
+    Of a model with `feature_groups` the claims are checked for variables: the dispersion of a
+    variable is the sum of those of its features, and Eq. 4 and all that follows from it hold
+    for these sums.
 
     Parameters
     ----------
@@ -102,8 +107,12 @@ class _Facts:
                 f"got {len(X)}."
             )
         self.centers = model.cluster_centers_.astype(np.float64) * model._scale
-        self.weights = model.feature_weights_.astype(np.float64)
-        self.D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
+        # The claims are about variables: all columns of one have the same weight.
+        self.codes = variable_codes(model)
+        self.column_weights = model.feature_weights_.astype(np.float64)
+        self.weights = of_variables(self.column_weights, self.codes)
+        D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
+        self.D = sum_over_variables(D, self.codes)
         self.offset = self._offset()
         self.moved = int((nearest != self.labels)[sample_weight > 0].sum())
 
@@ -116,7 +125,9 @@ class _Facts:
         if isinstance(offset, str):
             _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
             _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
-            return float(np.exp(log_mean(log_D)) * 0.1 / len(self.model.cluster_centers_))
+            groups = make_groups(len(log_D), self.codes)
+            mean = np.exp(log_mean_dispersion(log_D[None, :], groups))
+            return float(mean * 0.1 / len(self.model.cluster_centers_))
         if offset == 0:
             return 0.0
         with np.errstate(over="ignore"):
@@ -387,10 +398,12 @@ def _largest_ratio(values, bounds):
 def _rescaling_rows(facts):
     """Lemma 3 on rows that are really rescaled, about the centres of the rescaled rows."""
     w, D, p = facts.weights, facts.D, facts.p
-    rescaled = facts.X * w[facts.labels]
+    columns = facts.column_weights
+    rescaled = facts.X * columns[facts.labels]
     measured = theory.dispersions(
-        rescaled, facts.labels, w * facts.centers, p, facts.sample_weight
+        rescaled, facts.labels, columns * facts.centers, p, facts.sample_weight
     )
+    measured = sum_over_variables(measured, facts.codes)
     expected = w**p * D
     top = expected.max(initial=0.0)
     yield _at_most(

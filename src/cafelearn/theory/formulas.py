@@ -9,9 +9,9 @@ features, and work on logarithms, because for p close to 1 the powers explode.
 import numpy as np
 from scipy.special import logsumexp
 
+from cafelearn._solver.descent import one_cluster
+from cafelearn._solver.iteration import data_scale
 from cafelearn._typing import MatrixLike, VectorLike
-from cafelearn.descent import one_cluster
-from cafelearn.machine import data_scale
 
 
 def _check_p(p):

@@ -1,0 +1,699 @@
+"""CAFE: scale, cluster over several exponents, rescale by the weights, extract features."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn import config_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._candidates import (
+    SCALINGS,
+    candidate_frame,
+    candidate_records,
+    fit_models,
+    make_candidates,
+    make_models,
+)
+from cafelearn._labels import family_positions
+from cafelearn._loadings import make_loadings
+from cafelearn._mwkmeans import MinkowskiWeightedKMeans
+from cafelearn._n_clusters import fit_chosen, number_frame
+from cafelearn._notebook import NotebookMixin
+from cafelearn._profiles import ProfileMixin
+from cafelearn._progress import phase, shown
+from cafelearn._rescaling import (
+    RESCALINGS,
+    balancing_scales,
+    beside_distances,
+    rescale_rows,
+    shortest_distance,
+)
+from cafelearn._scaling import scale_rows
+from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._solver.kernels.weights import WEIGHTINGS
+from cafelearn._solver.placing import margins
+from cafelearn._structure import Structure, check_structure
+from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
+from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
+from cafelearn._validation import check_weights as check_sample_weight
+from cafelearn._variable_scaling import fit_scalers, scaling_key
+from cafelearn._variables import set_variables, variable_codes
+from cafelearn.diagnosis import (
+    Finding,
+    check_choice,
+    check_number,
+    check_scales,
+    check_sizes,
+    check_structure_found,
+    check_weights,
+    warn_of,
+)
+from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.extraction.names import NAMES
+from cafelearn.selection import (
+    SELECTIONS,
+    agreement_matrix,
+    frame_of,
+    likelihood_scores,
+    tally,
+)
+
+__all__ = ["CAFE", "PAPER"]
+
+# Extractors whose features of a row depend on no other row: large data is transformed some
+# rows at a time, which saves a rescaled copy of all of it. (The NMF would warn many times.)
+BY_ROW = ("pca", "ica", "fastica", "autoencoder")
+ROWS = 32_768
+
+
+# Algorithm 2 with the settings of the paper: ``CAFE(n_clusters, **PAPER)``.
+PAPER = {
+    "selection": "agreement",
+    "p": (1.1, 1.5, 2.0, 3.0),
+    "scaling": "range",
+    "dispersion_offset": "mean",
+    "weighting": "cluster",
+    "rescaling": "origin",
+    "n_init": 50,
+}
+
+
+class CAFE(
+    NotebookMixin,
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """Cluster-Adaptive Feature Extraction.
+
+    Features that matter in some clusters and are noise in others mislead PCA and its kin,
+    which treat every row alike. CAFE first clusters the rows with Minkowski weighted
+    k-means, for several candidates of settings, ordinary k-means among them, and keeps the
+    clustering that describes the rows best. Features are then extracted from the rows and
+    what the clustering knows of them. A diagnosis says when not to believe the result.
+
+    ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
+
+    Parameters
+    ----------
+    n_clusters : int, "auto" or sequence of int, default=8
+        Number of clusters. Of several numbers one is chosen: the one at which models of
+        random halves of the rows agree about all rows and describe the rows they have not
+        seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows; 1,
+        if it is tried, means that there is no structure.
+    n_components : int or float, default=None
+        Number of features to extract; ``None`` means half the features of `X`, at least 1 and
+        at most as many as there are rows. For an `extractor` of your own, ``None`` leaves its
+        own setting as it is. A number between 0 and 1 asks PCA for as many features as hold
+        more than this share of the variance of what it is given.
+    extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
+            default="pca"
+        How to extract features from the rescaled rows. "nmf" is
+        :class:`~cafelearn.extraction.ReplicatedNMF`, "ica" is
+        :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
+        :class:`~cafelearn.extraction.Autoencoder`, "umap" needs ``cafelearn[umap]``. Any
+        scikit-learn transformer will do; it is cloned. ``None`` extracts nothing:
+        :meth:`transform` gives the rescaled rows as they are.
+    selection : {"likelihood", "agreement"}, default="likelihood"
+        How to choose among the candidates:
+
+        - "likelihood": the highest :func:`cafelearn.selection.likelihood_score`.
+        - "agreement": the largest sum of adjusted Rand indices with the others, as in the
+          paper. Ties go to the lower objective relative to its bounds
+          (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
+    p : float or sequence of float, default=(2.0, 3.0)
+        Minkowski exponents to try.
+    scaling : {"range", "standard"}, transformer, None or list or tuple of them, \
+            default=("range", "standard")
+        Scalings of the features to try: :class:`RangeScaler`,
+        :class:`~sklearn.preprocessing.StandardScaler`, a transformer of your own (cloned),
+        or none.
+    dispersion_offset : {"mean", "fixed"}, float or list or tuple of them, \
+            default=("mean", "fixed")
+        Offsets to try; see :class:`MinkowskiWeightedKMeans`.
+    weighting : {"cluster", "uniform"} or list or tuple of them, \
+            default=("cluster", "uniform")
+        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" lets ordinary
+        k-means win where weighting hurts.
+    feature_groups : array-like of shape (n_features,), "auto" or None, default=None
+        Which features belong to one variable; see :class:`MinkowskiWeightedKMeans`. "range"
+        and "standard" of `scaling` bring each variable of several features, not each of its
+        features, to a diameter or a total variance of 1, so that a category counts as one
+        variable whatever the number of its values (:doc:`/guide/variables`).
+    rescaling : {"distances", "origin", "centroid"}, default="distances"
+        What the extractor is given for a row x, after scaling:
+
+        - "distances": x, and beside it the logarithms of the weighted distances to all
+          centres; both parts have the same total variance.
+        - "origin" is the paper's: ``w * x``, with the weights w of the row's cluster.
+        - "centroid" keeps the centre z of the cluster where it is and shrinks the row
+          towards it: ``z + (w / max(w)) * (x - z)``.
+    init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
+        See :class:`MinkowskiWeightedKMeans`; an array is in the units of the scaled data.
+    n_init : int, default=10
+        Number of starts for each candidate.
+    subsample : int or None, default=10_000
+        Number of rows that the starts run on where there are more than twice as many; see
+        :class:`MinkowskiWeightedKMeans`.
+    max_iter : int, default=300
+        Largest number of iterations of one start.
+    tol : float, default=0.0
+        Stop a start when its objective changes by less than this fraction in an iteration;
+        see :class:`MinkowskiWeightedKMeans`.
+    early_stopping : bool, default=False
+        Give up starts that are unlikely to win; see :class:`MinkowskiWeightedKMeans`.
+    n_permutations : int, default=10
+        Number of permuted copies that the rows are compared with to find out whether there
+        is any cluster structure, see `diagnosis_`; 0 skips the test.
+    n_jobs : int, default=None
+        Number of threads; all starts of all candidates share them. The result does not
+        depend on it.
+    verbose : int, default=0
+        1 shows the progress on standard error: a bar on a terminal and in a notebook, else
+        a line now and then. 2 reports each start instead.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts, of the extractor and of the permutations.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    n_clusters_ : int
+        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+    n_clusters_table_ : pandas.DataFrame or None
+        One row for each number that was tried: stability, its spread over the splits, the
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
+    feature_weights_ : ndarray of shape (n_clusters, n_features)
+        Weight of each feature in each cluster; see also :meth:`weights_frame`. With
+        `feature_groups` it is the weight of the feature's variable.
+    feature_groups_ : ndarray of str of shape (n_features,) or None
+        Name of the variable of each feature; None without `feature_groups`.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centres of the clusters in the units of `X`. ``model_.cluster_centers_`` are in the
+        units of the scaled data. Defined only if the scaler has an ``inverse_transform``.
+    diagnosis_ : list of Finding
+        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        are also warnings.
+    candidates_ : pandas.DataFrame
+        One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
+        sizes of the smallest and the largest cluster, agreement (adjusted Rand index) with
+        the chosen one, and whether it was chosen.
+    models_ : list of MinkowskiWeightedKMeans
+        The fitted model of each candidate, on the data in its scaling.
+    model_ : MinkowskiWeightedKMeans
+        The model of the candidate chosen.
+    p_ : float
+        The exponent chosen.
+    agreement_ : ndarray of shape (n_candidates, n_candidates)
+        Adjusted Rand index between the clusterings of each pair of candidates.
+    n_iter_ : int
+        Iterations of the start that was kept, of the candidate chosen.
+    extractor_ : transformer or None
+        The fitted extractor.
+    scaler_ : transformer or None
+        The fitted scaler of the candidate chosen.
+    loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
+        How the inputs of the extractor enter each extracted feature, for linear extractors:
+        the coefficients of PCA and ICA, the components of NMF. With ``rescaling="distances"``
+        the inputs are the scaled features and the log distances to the centres, both parts
+        brought to the same total variance. With "origin" and "centroid" the weights of the
+        clusters are part of the loadings, and the index has two levels, cluster and input.
+        Other extractors have no such attribute.
+    n_features_in_ : int
+        Number of features seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during :meth:`fit`. Defined only when `X` has feature names
+        that are all strings.
+
+    See Also
+    --------
+    MinkowskiWeightedKMeans : The clustering alone.
+    cafelearn.selection.likelihood_score : The score of a clustering.
+
+    Notes
+    -----
+    A new row is scaled, assigned to the nearest centre, rescaled and given to the fitted
+    extractor. Where the assignment is doubtful, so are features that depend on it;
+    :meth:`assignment_margin` tells.
+
+    References
+    ----------
+    .. [1] R. C. de Amorim and V. Makarenkov, "Cluster-Adaptive Feature Extraction and its
+       Theoretical Foundation with Minkowski Weighted k-Means".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from cafelearn import CAFE
+    >>> X = load_wine(as_frame=True).data
+    >>> cafe = CAFE(n_clusters=3, n_components=2, random_state=0)
+    >>> cafe.fit_transform(X).shape
+    (178, 2)
+    >>> cafe.diagnosis_
+    []
+    >>> best = cafe.candidates_.sort_values("score", ascending=False).head(3)
+    >>> best[["scaling", "weighting", "p", "agreement", "chosen"]].round(2)
+                scaling weighting    p  agreement  chosen
+    candidate
+    0             range   cluster  2.0       1.00    True
+    6          standard   cluster  2.0       0.98   False
+    4             range   uniform  2.0       0.85   False
+    >>> cafe.weights_frame().round(2).iloc[:, :3]
+               alcohol  malic_acid   ash
+    cluster 0     0.07        0.04  0.09
+    cluster 1     0.09        0.05  0.07
+    cluster 2     0.06        0.08  0.07
+    """
+
+    _parameter_constraints = {
+        "n_clusters": MinkowskiWeightedKMeans._parameter_constraints["n_clusters"],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            None,
+        ],
+        "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"]), None],
+        "selection": [StrOptions(set(SELECTIONS))],
+        "p": [Interval(Real, 1, None, closed="neither"), "array-like"],
+        "scaling": [
+            StrOptions(set(SCALINGS)),
+            HasMethods(["fit", "transform"]),
+            None,
+            list,
+            tuple,
+        ],
+        "dispersion_offset": [
+            *MinkowskiWeightedKMeans._parameter_constraints["dispersion_offset"],
+            list,
+            tuple,
+        ],
+        "weighting": [StrOptions(set(WEIGHTINGS)), list, tuple],
+        "feature_groups": MinkowskiWeightedKMeans._parameter_constraints["feature_groups"],
+        "rescaling": [StrOptions(set(RESCALINGS))],
+        "init": MinkowskiWeightedKMeans._parameter_constraints["init"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "subsample": MinkowskiWeightedKMeans._parameter_constraints["subsample"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": MinkowskiWeightedKMeans._parameter_constraints["tol"],
+        "early_stopping": ["boolean"],
+        "n_permutations": [Interval(Integral, 0, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str | Sequence[int] = 8,
+        *,
+        n_components: int | float | None = None,
+        extractor: str | Transformer | None = "pca",
+        selection: str = "likelihood",
+        p: float | Sequence[float] = (2.0, 3.0),
+        scaling: Any = ("range", "standard"),
+        dispersion_offset: Any = ("mean", "fixed"),
+        weighting: Any = ("cluster", "uniform"),
+        feature_groups: Any = None,
+        rescaling: str = "distances",
+        init: Any = "random",
+        n_init: int = 10,
+        subsample: int | None = 10_000,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        n_permutations: int = 10,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.extractor = extractor
+        self.selection = selection
+        self.p = p
+        self.scaling = scaling
+        self.dispersion_offset = dispersion_offset
+        self.weighting = weighting
+        self.feature_groups = feature_groups
+        self.rescaling = rescaling
+        self.init = init
+        self.n_init = n_init
+        self.subsample = subsample
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.n_permutations = n_permutations
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # The scaler and the extractor of the user may be estimators that are not fitted yet.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
+        """Cluster the rows, rescale them and fit the extractor.
+
+        Parameters
+        ----------
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
+            The data: dense, numeric and without missing values. A Dask collection is
+            fitted where it lies, see ``cafelearn._dask``; extractors other than
+            "pca" then learn from at most 100,000 of its rows.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the scaling, the clustering, the score and the extractor. An
+            integer weight is the same as repeating the row, apart from `agreement_`, from the
+            test of structure and from extractors other than PCA whose `fit` takes no
+            `sample_weight`, for which all rows of positive weight are alike. Not for Dask
+            collections.
+
+        Returns
+        -------
+        self : CAFE
+            The fitted estimator.
+        """
+        with shown(self.verbose):
+            if not isinstance(self.n_clusters, Integral):
+                return fit_chosen(self, X, sample_weight)
+            self._numbers = None
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X, sample_weight=None):
+        """Fit with the number of clusters that was given or chosen."""
+        if is_dask(X):
+            if sample_weight is not None:
+                raise ValueError(
+                    f"{type(self).__name__} takes no sample_weight for Dask collections; "
+                    "MinkowskiWeightedKMeans does."
+                )
+            return distributed().fit_cafe(self, X)
+        X = check_data(self, X)
+        set_variables(self)
+        codes = variable_codes(self)
+        mass, kept = sample_weight, slice(None)
+        if mass is not None:
+            mass = check_sample_weight(mass, X, self)
+            kept = mass > 0
+        candidates = make_candidates(self)
+        for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
+        extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
+        # One scaled copy for each scaling, whatever the number of candidates.
+        scalers = fit_scalers(candidates, X, mass, codes)
+        scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
+        models = make_models(candidates, for_models, **self._model_options())
+        rows = [scaled[scaling_key(c, codes)] for c in candidates]
+        found = fit_models(models, rows, self.n_jobs, self.verbose, [mass] * len(models))
+        # Rows without weight are assigned, but count for nothing.
+        X, mass = X[kept], None if mass is None else mass[kept]
+        frame = frame_of(X, mass, codes)
+        labellings = [model.labels_[kept] for model in models]
+        counts = tally(X, labellings, [self.n_clusters] * len(models), frame, mass)
+        chosen = self._choose(candidates, models, found, counts, frame)
+        key = scaling_key(candidates[chosen], codes)
+        self.scaler_, scaled = scalers[key], scaled[key]
+        self.labels_ = self.model_.labels_
+        scaled, labels = scaled[kept], self.labels_[kept]
+        if self.rescaling == "distances":
+            self._balance_parts(variances_of(self._rescale(scaled, None), mass))
+        self.extractor_ = fit_extractor(extractor, self._rescale(scaled, labels), mass)
+        first = self._rescale(scaled[:1], labels[:1])
+        self._n_features_out = width_of(self.extractor_, first)
+        self._diagnose(X, for_test)
+        return self
+
+    def fit_transform(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> np.ndarray:
+        """Fit, and extract the features of the training data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row; see :meth:`fit`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The same as ``fit(X).transform(X)``.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    @lazy_on_dask
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Extract the features of new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            What the extractor makes of the rows, scaled and rescaled.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        # Every row has been checked here; those who get them need not look again.
+        with config_context(assume_finite=True):
+            if self.extractor_ is None:
+                return self._rescaled(X)
+            if not (isinstance(self.extractor, str) and self.extractor in BY_ROW):
+                return np.asarray(self.extractor_.transform(self._rescaled(X)))
+            features: Any = None
+            for rows in gen_batches(len(X), ROWS):
+                some = np.asarray(self.extractor_.transform(self._rescaled(X[rows])))
+                if features is None:
+                    features = np.empty((len(X), some.shape[1]), dtype=some.dtype)
+                features[rows] = some
+            return features
+
+    @lazy_on_dask
+    def rescale(self, X: MatrixLike) -> np.ndarray:
+        """Scale and rescale new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        rescaled : ndarray of shape (n_samples, n_features) or, for \
+                ``rescaling="distances"``, (n_samples, n_features + n_clusters)
+            What the extractor is given.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        with config_context(assume_finite=True):
+            return self._rescaled(X)
+
+    @lazy_on_dask
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Find the cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the nearest centre.
+        """
+        model, scaled = self._model(), self._checked(X)
+        with config_context(assume_finite=True):
+            return model.predict(scaled)
+
+    @lazy_on_dask
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            1 minus the ratio of the distances to the nearest and the second nearest centre:
+            1 at a centre, 0 half way between two. Where it is close to 0 the rescaling, and
+            with it the features, could as well have been another.
+        """
+        return margins(self._model().transform(self._checked(X)))
+
+    @property
+    def loadings_(self):
+        """How the inputs of the extractor enter each extracted feature."""
+        check_is_fitted(self)
+        return make_loadings(self)
+
+    @property
+    def cluster_centers_(self) -> np.ndarray:
+        """Centres of the clusters in the units of the data."""
+        check_is_fitted(self)
+        centers = self.model_.cluster_centers_
+        if self.scaler_ is None:
+            return centers
+        if not hasattr(self.scaler_, "inverse_transform"):
+            raise AttributeError(
+                f"The scaler {type(self.scaler_).__name__} has no inverse_transform, so the "
+                "centres have no units of X; model_.cluster_centers_ are those of the scaled "
+                "data."
+            )
+        return np.asarray(self.scaler_.inverse_transform(centers))
+
+    @property
+    def candidates_(self) -> pd.DataFrame:
+        """What was tried: one row per candidate."""
+        check_is_fitted(self)
+        return candidate_frame(self._candidates)
+
+    @property
+    def n_clusters_(self) -> int:
+        """The number of clusters, given or chosen."""
+        check_is_fitted(self)
+        return len(self.feature_weights_)
+
+    @property
+    def n_clusters_table_(self) -> pd.DataFrame | None:
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        check_is_fitted(self)
+        return None if self._numbers is None else number_frame(self._numbers)
+
+    @property
+    def diagnosis_(self) -> list[Finding]:
+        """What speaks against the fit, as a list of Finding."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        structure = None if self._structure is None else Structure(*self._structure)
+        candidates = self.candidates_
+        return [
+            # Two tests of structure may say the same; it is said once.
+            *(list(check_number(self._numbers)) or check_structure_found(structure)),
+            *(check_scales(self.model_, names) if self.scaler_ is None else ()),
+            *check_sizes(self.model_._mass),
+            *check_weights(self.model_, names),
+            *check_choice(candidates, family_positions(candidates)),
+        ]
+
+    def _choose(self, candidates, models, found, counts, frame):
+        """Choose among fitted models by sums over all rows; returns the index of the choice."""
+        scores = likelihood_scores(counts, frame)
+        self.agreement_ = agreement_matrix(counts.tables, len(models))
+        chosen = SELECTIONS[self.selection](models, scores, self.agreement_)
+        check_found(self, found[chosen])
+        self.models_, self.model_ = models, models[chosen]
+        self._candidates = candidate_records(
+            candidates, models, counts, scores, self.agreement_, chosen
+        )
+        self.p_, self.n_iter_ = float(self.model_.p), self.model_.n_iter_
+        self.feature_weights_ = self.model_.feature_weights_
+        shortest = shortest_distance(self.model_.inertia_, self.model_._mass.sum(), self.p_)
+        self._distance_scales = np.array([shortest, 1.0, 1.0])
+        return chosen
+
+    def _balance_parts(self, variances):
+        """Learn from the variances of all columns how to weigh rows and distances."""
+        self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
+
+    def _diagnose(self, X, seed):
+        """Test for structure in these rows, and warn of what is severe."""
+        found = None
+        if self.n_permutations > 0:
+            with phase("test of structure"):
+                found = check_structure(
+                    X,
+                    self.n_clusters,
+                    self.n_permutations,
+                    seed,
+                    self.n_jobs,
+                    self.feature_groups_,
+                )
+        self._structure = None if found is None else [float(value) for value in found]
+        warn_of(self.diagnosis_, type(self).__name__)
+
+    def _model_options(self):
+        """What the models of all exponents have in common."""
+        names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "tol")
+        options = {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
+        # Scaled rows have no names that "auto" could look at.
+        return options | {"feature_groups": self.feature_groups_}
+
+    def _model(self):
+        check_is_fitted(self)
+        return self.model_
+
+    def _checked(self, X):
+        """New rows, validated and scaled."""
+        return self._scale(check_data(self, X, reset=False))
+
+    def _scale(self, X):
+        return scale_rows(self.scaler_, X)
+
+    def _rescaled(self, X):
+        """Checked rows, scaled, assigned and rescaled."""
+        scaled = self._scale(X)
+        if self.rescaling == "distances":
+            return self._rescale(scaled, None)
+        labels = self._model().predict(scaled)
+        return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
+
+    def _rescale(self, scaled, labels, out=None):
+        """What the extractor is given for scaled rows; only weights need their labels."""
+        model = self.model_
+        if self.rescaling == "distances":
+            shape = len(scaled), len(model.cluster_centers_)
+            distances = (
+                model.transform(scaled) if len(scaled) else np.empty(shape, scaled.dtype)
+            )
+            shortest, *scales = self._distance_scales.tolist()
+            return beside_distances(scaled, distances, shortest, scales)
+        return rescale_rows(
+            scaled, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_found(estimator, n_found):
+    """Raise if there are fewer clusters than weights are needed for."""
+    if n_found < estimator.n_clusters:
+        raise ValueError(
+            f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
+            "start: X has too few distinct rows. Ask for fewer clusters."
+        )
+
+
+def variances_of(rows, sample_weight=None):
+    """Variance of each column, in float64."""
+    if sample_weight is None:
+        return rows.var(axis=0, dtype=np.float64)
+    mean = np.average(rows, axis=0, weights=sample_weight)
+    return np.average((rows - mean) ** 2, axis=0, weights=sample_weight)

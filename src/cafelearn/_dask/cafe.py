@@ -1,0 +1,167 @@
+"""Fit CAFE to a Dask collection."""
+
+from functools import partial
+
+import numpy as np
+from sklearn import config_context
+
+from cafelearn._candidates import make_candidates, make_models, make_scaler
+from cafelearn._dask.choosing import count_clusterings
+from cafelearn._dask.fitting import fit_models, known_lengths, measure
+from cafelearn._dask.inputs import make_blocks
+from cafelearn._dask.lazy import blockwise, detached
+from cafelearn._dask.moments import (
+    combine_moments,
+    find_moments,
+    fit_pca,
+    fit_scaler,
+    fits_from_moments,
+    moments_of,
+)
+from cafelearn._dask.sampling import sample
+from cafelearn._dask.starts import check_init
+from cafelearn._scaling import scale_rows
+from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._structure import ROWS
+from cafelearn._variable_scaling import scale_as_one, scaling_key
+from cafelearn._variables import (
+    largest_sums,
+    set_variables,
+    several_columns,
+    variable_codes,
+)
+from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.selection import count_extremes, make_frame
+
+
+def fit_cafe(estimator, X):
+    """Fit an estimator to a Dask collection.
+
+    Parameters
+    ----------
+    estimator : CAFE
+        Its parameters have been checked.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        The rows.
+
+    Returns
+    -------
+    estimator : CAFE
+        The same, fitted.
+    """
+    candidates = make_candidates(estimator)
+    check_init(estimator)
+    blocks = make_blocks(estimator, X)
+    extents = measure(estimator, blocks)
+    seeds = seed_sequence(estimator.random_state).spawn(3)
+    for_models, for_extractor, for_test = seeds
+    extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
+    moments = blocks.reduce(find_moments, combine_moments, None)
+    set_variables(estimator)
+    codes, sums = variable_codes(estimator), None
+    if several_columns(codes).any():
+        request = extents.low, extents.high, codes
+        sums = blocks.reduce(find_largest_sums, _largest_of_all, request)
+    scalers, scalings = {}, {}
+    for key, candidate in {scaling_key(c, codes): c for c in candidates}.items():
+        scaler = make_scaler(candidate.scaling)
+        scalers[key] = _fit_scaler(scaler, moments, blocks, for_extractor)
+        if sums is not None:
+            scale_as_one(scaler, candidate, codes, extents.low, extents.high, sums)
+        scalings[key] = blocks, extents
+        if scalers[key] is not None:
+            scaled = blocks.scaled(scalers[key])
+            scalings[key] = scaled, measure(estimator, scaled)
+    models = make_models(candidates, for_models, **estimator._model_options())
+    seen = [scalings[scaling_key(c, codes)] for c in candidates]
+    found = fit_models(models, blocks, seen, estimator.verbose)
+    variance = moments.scatter / moments.count
+    shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
+    low, high = extents.low, extents.high
+    frame = make_frame(moments.mean, variance, low, high, shares, codes, sums)
+    counts = count_clusterings(models, blocks, seen, frame)
+    chosen = estimator._choose(candidates, models, found, counts, frame)
+    estimator.scaler_ = scalers[scaling_key(candidates[chosen], codes)]
+    if estimator.rescaling == "distances":
+        _balance_parts(estimator, seen[chosen][0])
+    _fit_extractor(estimator, extractor, seen[chosen][0], for_extractor)
+    _set_labels(estimator, blocks, [scalers[scaling_key(c, codes)] for c in candidates])
+    few = sample(blocks, for_extractor, at_most=ROWS) if estimator.n_permutations > 0 else None
+    estimator._diagnose(few, for_test)
+    return estimator
+
+
+def find_extremes(rows, extremes):
+    """Mass of the rows of one block at the extremes of each feature."""
+    return count_extremes(rows.X, rows.sample_weight, *extremes)
+
+
+def find_largest_sums(rows, request):
+    """`largest_sums` of one block; `request` is (low, high, codes)."""
+    return largest_sums(rows.X, *request)
+
+
+def _largest_of_all(parts):
+    return np.max(parts, axis=0)
+
+
+def _balance_parts(estimator, blocks):
+    rescale = Rescaling(detached(estimator))
+    moments = blocks.reduce(find_rescaled_moments, combine_moments, (rescale, False))
+    estimator._balance_parts(moments.scatter / moments.count)
+
+
+def _fit_scaler(scaler, moments, blocks, seed):
+    if scaler is not None and not fit_scaler(scaler, moments, blocks.dtype):
+        scaler.fit(sample(blocks, seed))
+    return scaler
+
+
+def _fit_extractor(estimator, extractor, blocks, seed):
+    """From the moments of the rescaled rows if that is possible, else from a sample."""
+    rescale = Rescaling(detached(estimator))
+    if fits_from_moments(extractor):
+        moments = blocks.reduce(find_rescaled_moments, combine_moments, (rescale, True))
+        estimator.extractor_ = fit_pca(extractor, moments, blocks.dtype)
+        estimator._n_features_out = extractor.n_components_
+    else:
+        rows = sample(blocks, seed, rescale, at_most=1 if extractor is None else None)
+        estimator.extractor_ = fit_extractor(extractor, rows)
+        estimator._n_features_out = width_of(estimator.extractor_, rows)
+
+
+class Rescaling:
+    """Rescales scaled rows."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def __call__(self, scaled):
+        labels = None
+        with config_context(assume_finite=True):
+            if self.estimator.rescaling != "distances" and len(scaled):
+                labels = self.estimator.model_.predict(scaled)
+            elif self.estimator.rescaling != "distances":
+                return scaled
+            return self.estimator._rescale(scaled, labels)
+
+
+def find_rescaled_moments(rows, order):
+    """Moments of the rescaled rows of one block; `order` is (rescale, products)."""
+    rescale, products = order
+    return moments_of(rescale(rows.X), products=products)
+
+
+def _set_labels(estimator, blocks, scalers):
+    """Lazy labels, of the model chosen and of all others."""
+    array, dtype = known_lengths(blocks), blocks.dtype
+    for model, scaler in zip(estimator.models_, scalers, strict=True):
+        scaled = array
+        if scaler is not None:
+            scaled = array.map_blocks(partial(_scale, scaler, dtype), dtype=dtype)
+        model.labels_ = blockwise(model, "predict", scaled, dtype)
+    estimator.labels_ = estimator.model_.labels_
+
+
+def _scale(scaler, dtype, block):
+    return scale_rows(scaler, np.ascontiguousarray(block, dtype=dtype))

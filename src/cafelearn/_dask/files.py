@@ -1,0 +1,71 @@
+"""Arrays on disk as Dask arrays."""
+
+from os import PathLike
+from os.path import abspath
+
+import dask.array as da
+import numpy as np
+
+from cafelearn._solver.kernels.assign import chunk_rows as kernel_rows
+
+# Rows of one block, in chunks of the kernels: some 32 MB.
+CHUNKS_PER_BLOCK = 16
+
+
+def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
+    """A Dask array of the rows of a ``.npy`` file, which is read block by block when needed.
+
+    Unlike ``dask.array.from_array`` of a memory-mapped array this sends no rows from the
+    client to the workers: each reads its own part of the file, which must be at the same
+    path on all of them. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
+    ``dask.array.from_zarr``; both read in this way already.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that ``numpy.save`` has written, of an array of two dimensions.
+    chunk_rows : int, default=None
+        Rows of one block. ``None`` takes some 32 MB, a whole multiple of the chunks in which
+        the fit runs, which makes the fit equal to that of the array in memory, bit for bit.
+
+    Returns
+    -------
+    X : dask.array.Array of shape (n_samples, n_features)
+        The rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from cafelearn.distributed import from_npy
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "rows.npy"
+    ...     np.save(path, np.arange(20.0).reshape(10, 2))
+    ...     X = from_npy(path, chunk_rows=4)
+    ...     print(X.chunks, X.sum().compute())
+    ((4, 4, 2), (2,)) 190.0
+    """
+    # Workers may have been started in another directory.
+    path = abspath(path)
+    mapped = np.load(path, mmap_mode="r")
+    if mapped.ndim != 2:
+        raise ValueError(
+            f"from_npy needs an array of 2 dimensions, got {mapped.ndim} in {path}."
+        )
+    if chunk_rows is None:
+        chunk_rows = CHUNKS_PER_BLOCK * kernel_rows(mapped.shape[1])
+    elif chunk_rows < 1:
+        raise ValueError(f"from_npy needs chunk_rows >= 1, got {chunk_rows}.")
+    chunks = da.core.normalize_chunks((chunk_rows, -1), mapped.shape)
+    return da.map_blocks(
+        _read,
+        path=path,
+        chunks=chunks,
+        dtype=mapped.dtype,
+        meta=np.empty((0, 0), dtype=mapped.dtype),
+    )
+
+
+def _read(path, block_info=None):
+    (first, last), _ = block_info[None]["array-location"]
+    return np.array(np.load(path, mmap_mode="r")[first:last])

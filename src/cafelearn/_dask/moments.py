@@ -1,0 +1,142 @@
+"""Means and covariances summed over blocks, and what is fitted from them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
+from sklearn.utils.extmath import svd_flip
+
+from cafelearn._dask.inputs import check_rows, make_blocks
+from cafelearn._scaling import RangeScaler
+from cafelearn._solver.iteration import is_constant
+from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._validation import check_span
+
+
+class Moments(NamedTuple):
+    """Count, mean and sums of squares about the mean of some rows, in float64."""
+
+    count: int  # type: ignore[assignment]  # tuples have a method of this name
+    mean: np.ndarray  # (m,)
+    scatter: np.ndarray  # (m,) or, with products, (m, m)
+    low: np.ndarray  # (m,)
+    high: np.ndarray  # (m,)
+
+
+def find_moments(rows, request):
+    """Moments of the features of one block."""
+    return moments_of(rows.X, products=False)
+
+
+def moments_of(X, products):
+    """Moments of an array; some rows at a time, to keep the float64 copies small."""
+    n_features = X.shape[1]
+    shape = (n_features, n_features) if products else n_features
+    nothing = np.full(n_features, np.inf, dtype=X.dtype)
+    parts = [Moments(0, np.zeros(n_features), np.zeros(shape), nothing, -nothing)]
+    step = 4 * chunk_rows(n_features)
+    for first in range(0, len(X), step):
+        some = X[first : first + step].astype(np.float64)
+        low, high = X[first : first + step].min(axis=0), X[first : first + step].max(axis=0)
+        mean = some.mean(axis=0)
+        some -= mean
+        scatter = some.T @ some if products else (some * some).sum(axis=0)
+        parts.append(Moments(len(some), mean, scatter, low, high))
+    return combine_moments(parts)
+
+
+def combine_moments(parts):
+    """Moments of several blocks, by the formula of Chan, Golub and LeVeque (1979)."""
+    total = parts[0]
+    for part in parts[1:]:
+        if part.count == 0:
+            continue
+        count = total.count + part.count
+        step = part.mean - total.mean
+        shift = np.outer(step, step) if total.scatter.ndim == 2 else step * step
+        total = Moments(
+            count,
+            total.mean + step * (part.count / count),
+            total.scatter + part.scatter + shift * (total.count * part.count / count),
+            np.minimum(total.low, part.low),
+            np.maximum(total.high, part.high),
+        )
+    return total
+
+
+def fit_scaler(scaler, moments, dtype):
+    """Fit a RangeScaler or StandardScaler; whether it was one of these."""
+    if type(scaler) is RangeScaler:
+        low, high = moments.low, moments.high
+        check_span(low, high, scaler)
+        constant = is_constant(low, high)
+        scaler.mean_ = np.where(constant, low, moments.mean.astype(dtype))
+        scaler.range_ = np.where(constant, dtype.type(1), 2 * (high / 2 - low / 2))
+    elif type(scaler) is StandardScaler:
+        variance = moments.scatter / moments.count
+        constant = _is_constant_feature(variance, moments.mean, moments.count)
+        scaler.mean_ = moments.mean if scaler.with_mean or scaler.with_std else None
+        scaler.var_ = variance if scaler.with_std else None
+        scaler.scale_ = (
+            _handle_zeros_in_scale(np.sqrt(variance), copy=False, constant_mask=constant)
+            if scaler.with_std
+            else None
+        )
+        scaler.n_samples_seen_ = moments.count
+    else:
+        return False
+    scaler.n_features_in_ = len(moments.mean)
+    return True
+
+
+def fit_range_scaler(scaler, X):
+    """Fit a RangeScaler to a Dask collection.
+
+    Parameters
+    ----------
+    scaler : RangeScaler
+        The scaler.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        The rows.
+
+    Returns
+    -------
+    scaler : RangeScaler
+        The same, fitted.
+    """
+    blocks = make_blocks(scaler, X)
+    moments = blocks.reduce(find_moments, combine_moments, None, check=True)
+    check_rows(scaler, moments.count, blocks.array.shape[1])
+    fit_scaler(scaler, moments, blocks.dtype)
+    return scaler
+
+
+def fits_from_moments(extractor):
+    """Whether an extractor is a PCA whose components follow from mean and covariance."""
+    return type(extractor) is PCA and (
+        extractor.n_components is None or isinstance(extractor.n_components, (int, np.integer))
+    )
+
+
+def fit_pca(pca, moments, dtype):
+    """Fit scikit-learn's PCA to rows of which only the moments are known.
+
+    Signs are those of scikit-learn: the largest entry of each component is positive.
+    """
+    n_features = len(moments.mean)
+    n_components = min(pca.n_components or n_features, n_features, moments.count)
+    variances, vectors = np.linalg.eigh(moments.scatter / (moments.count - 1))
+    variances = np.maximum(variances[::-1], 0.0)
+    _, components = svd_flip(None, vectors.T[::-1].copy(), u_based_decision=False)
+    rest = variances[n_components : min(n_features, moments.count)]
+    pca.n_samples_, pca.n_components_ = moments.count, n_components
+    pca.n_features_in_ = n_features
+    pca.mean_ = moments.mean.astype(dtype)
+    pca.components_ = np.ascontiguousarray(components[:n_components], dtype=dtype)
+    pca.explained_variance_ = variances[:n_components].astype(dtype)
+    pca.explained_variance_ratio_ = (variances[:n_components] / variances.sum()).astype(dtype)
+    pca.singular_values_ = np.sqrt(variances[:n_components] * (moments.count - 1)).astype(dtype)
+    pca.noise_variance_ = dtype.type(rest.mean() if len(rest) else 0.0)
+    return pca

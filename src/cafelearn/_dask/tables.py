@@ -1,0 +1,188 @@
+"""TableEncoder on Dask dataframes: what it learns is merged over the partitions."""
+
+from typing import NamedTuple
+
+import dask
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from cafelearn import _encoding as encoding
+from cafelearn._columns import Look, merge_looks, merged_kind
+from cafelearn._dask.lazy import detached
+
+# As many summaries are merged by one task.
+FAN_IN = 16
+
+
+class Column(NamedTuple):
+    """What is known of a column from some of its rows."""
+
+    kind: str  # see _columns.kind_of
+    look: Look
+    values: frozenset  # texts of a category; one more than allowed stands for many
+    order: tuple | None  # of these texts, if the column has one
+    low: float  # of a column of numbers
+    high: float
+    missing: int
+    infinite: int
+
+
+class Summary(NamedTuple):
+    """What is known of a table from some of its rows."""
+
+    n_rows: int
+    columns: dict
+
+
+def fit_encoder(encoder, X):
+    """Fit a TableEncoder to a Dask dataframe, in one pass.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Its parameters have been checked.
+    X : dask.dataframe.DataFrame
+        The table.
+
+    Returns
+    -------
+    encoder : TableEncoder
+        The same, fitted.
+    """
+    if encoder.impute is not None:
+        raise ValueError(
+            f"TableEncoder(impute={encoder.impute!r}) needs the table in memory, because a "
+            "median is not merged from parts. Fill the missing values of the Dask dataframe "
+            "beforehand."
+        )
+    meta = _meta_of(X)
+    encoder._learn_names(meta)
+    encoder._check_columns(meta)
+    names = [name for name in meta.columns if name not in set(encoder.drop)]
+    summary = _summary(X[names], encoder)
+    if summary.n_rows == 0:
+        raise ValueError("TableEncoder needs at least one row: found array with 0 sample(s).")
+    columns = summary.columns
+    encoding.judge_columns(
+        encoder,
+        {name: column.kind for name, column in columns.items()},
+        {name: column.look for name, column in columns.items()},
+        {name: _sorted_values(column) for name, column in columns.items()},
+        summary.n_rows,
+    )
+    encoder.fillings_ = {}
+    encoding.refuse_infinite(
+        encoder, {name: columns[name].infinite for name in encoder.numbers_}
+    )
+    used = (*encoder.numbers_, *encoder.categories_)
+    encoding.refuse_missing(encoder, {name: columns[name].missing for name in used})
+    encoder._keep_varying(
+        encoder._encode(meta[names]).columns,
+        [columns[name].low < columns[name].high for name in encoder.numbers_]
+        + [len(texts) > 1 for texts in encoder.categories_.values() for _ in texts],
+        summary.n_rows,
+    )
+    return encoder
+
+
+def encode_parts(encoder, X):
+    """A Dask dataframe encoded, partition by partition and later.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Fitted.
+    X : dask.dataframe.DataFrame
+        A table with the columns of the fit.
+
+    Returns
+    -------
+    encoded : dask.dataframe.DataFrame
+        The numbers.
+    """
+    meta, encoder = _meta_of(X), encoder.for_new_rows()
+    encoder._check_known_columns(meta)
+    used = [*encoder.numbers_, *encoder.categories_]
+    X, worker = X[used], detached(encoder)
+    return X.map_partitions(_encode, worker, meta=_encode(meta[used], worker))
+
+
+def _encode(frame, encoder):
+    return encoder._encode(frame)[encoder._names_out]
+
+
+def _meta_of(X):
+    if not hasattr(X, "map_partitions"):
+        raise TypeError(
+            f"TableEncoder takes Dask dataframes, got a Dask {type(X).__name__}; convert it "
+            "with dask.dataframe.from_dask_array."
+        )
+    if not all(isinstance(name, str) for name in X.columns):
+        raise TypeError("TableEncoder needs names of columns that are strings.")
+    return X._meta
+
+
+def _summary(X, encoder):
+    parts = [dask.delayed(summarise)(part, clone(encoder)) for part in X.to_delayed()]
+    while len(parts) > 1:
+        parts = [
+            dask.delayed(merge)(parts[i : i + FAN_IN], encoder.max_categories)
+            for i in range(0, len(parts), FAN_IN)
+        ]
+    return parts[0].compute()
+
+
+def summarise(frame, encoder):
+    """The Summary of some rows."""
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        kind, look, texts = encoding.look_into(column, is_category=name in encoder.categorical)
+        values, order, low, high, infinite = frozenset(), None, np.inf, -np.inf, 0
+        if texts is not None:
+            values = _few(texts, encoder.max_categories)
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                order = tuple(column.cat.categories)
+        is_date = kind in ("date", "text date", "duration")
+        if is_date or kind == "number" or name in encoder.numeric:
+            numbers = encoding.to_numbers(encoder, column, is_date=is_date)
+            there = numbers[~np.isnan(numbers)]
+            if len(there):
+                low, high = float(there.min()), float(there.max())
+                infinite = int(np.isinf(there).sum())
+        missing = int(column.isna().sum())
+        columns[name] = Column(kind, look, values, order, low, high, missing, infinite)
+    return Summary(len(frame), columns)
+
+
+def _few(values, max_categories):
+    """The values, or so many that they are too many."""
+    return frozenset(sorted(values)[: max_categories + 1])
+
+
+def merge(parts, max_categories):
+    """The Summary of the rows of several."""
+    columns = {}
+    for name in parts[0].columns:
+        own = [part.columns[name] for part in parts]
+        # A part without values has an opinion on its type, but no objects to look at.
+        there = [column for column in own if column.look.n_values] or own[:1]
+        columns[name] = Column(
+            merged_kind({column.kind for column in there}),
+            merge_looks([column.look for column in there]),
+            _few(frozenset().union(*(column.values for column in own)), max_categories),
+            there[0].order if len({column.order for column in there}) == 1 else None,
+            min(column.low for column in own),
+            max(column.high for column in own),
+            sum(column.missing for column in own),
+            sum(column.infinite for column in own),
+        )
+    return Summary(sum(part.n_rows for part in parts), columns)
+
+
+def _sorted_values(column):
+    if column.order is None:
+        return sorted(column.values)
+    texts = [encoding.value_text(value) for value in column.order]
+    return [text for text in texts if text in column.values]

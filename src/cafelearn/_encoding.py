@@ -1,0 +1,556 @@
+"""TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
+
+from collections.abc import Sequence
+from copy import copy
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+
+from cafelearn._columns import (
+    LEFT_OUT,
+    NUMBER,
+    Treatment,
+    as_days,
+    judge,
+    kind_of,
+    look_at,
+    not_dates,
+)
+from cafelearn._typing import MatrixLike
+from cafelearn._validation import distributed, is_dask
+from cafelearn._warning import warn_caller
+from cafelearn._words import listed, suggestion
+
+__all__ = ["TableEncoder"]
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn the columns of a data frame into numbers.
+
+    Columns of numbers stay as they are. Columns of text, of truth values and of pandas
+    categories become one binary column per value, named ``column=value``. Dates, also those
+    in text such as 2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01, and
+    durations days. Missing values are refused or imputed.
+
+    Left out are columns that tell rows apart and not kinds of rows, or nothing at all:
+
+    - identifiers: text that differs in more than half of the rows (and has more than 10
+      values); in more than 10 rows, whole numbers that are all different and either count the
+      rows, in any order, or have a name such as id, customer_id, CustomerID, key or index;
+    - free text: such text, or text with more than `max_categories` values, of four words or
+      more on average;
+    - columns that do not vary: a method that weighs features by their compactness would rate
+      them highest.
+
+    `treatments_` lists what is done with each column; `numeric`, `categorical` and `drop`
+    decide otherwise.
+
+    Parameters
+    ----------
+    impute : {"median"} or None, default=None
+        What to do with missing values: None refuses them; "median" puts the median of the
+        training rows in the place of missing numbers, and their most frequent value in the
+        place of missing categories.
+    categorical : sequence of str, default=()
+        Columns that are to be treated as categories, whatever they look like.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    max_categories : int, default=100
+        Columns of categories with more distinct values than this are refused.
+    numeric : sequence of str, default=()
+        Columns that are to be used as numbers, even if they look like identifiers.
+
+    Attributes
+    ----------
+    treatments_ : DataFrame
+        What is done with each column: its ``kind`` (number, date, duration, category,
+        identifier, free text, constant or dropped), the ``treatment`` (number, category or
+        left out) and the ``reason``.
+    numbers_ : list of str
+        Columns of numbers, of dates and of durations.
+    dates_ : list of str
+        Those of dates and of durations.
+    categories_ : dict of str to list of str
+        The values of each categorical column.
+    fillings_ : dict of str to float or str
+        What stands in for missing values, if `impute` is given.
+    constant_features_ : list of str
+        Columns that were left out because they do not vary.
+    n_features_in_ : int
+        Number of columns seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns seen during :meth:`fit`. Defined only when `X` has names that are
+        all strings.
+
+    See Also
+    --------
+    cafelearn._tabular.TabularCAFE : Encoding and CAFE in one estimator.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cafelearn import TableEncoder
+    >>> table = pd.DataFrame({"size": [1.0, 2.5, 2.0], "sex": ["f", "m", "f"]})
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.transform(table)
+       size  sex=f  sex=m
+    0   1.0    1.0    0.0
+    1   2.5    0.0    1.0
+    2   2.0    1.0    0.0
+    >>> encoder.treatments_
+             kind treatment        reason
+    column
+    size    number    number       numbers
+    sex   category  category  2 categories
+    """
+
+    _parameter_constraints = {
+        "impute": [StrOptions({"median"}), None],
+        "categorical": ["array-like"],
+        "drop": ["array-like"],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "numeric": ["array-like"],
+    }
+
+    def __init__(
+        self,
+        impute: str | None = None,
+        *,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_categories: int | None = 100,
+        numeric: Sequence[str] = (),
+    ):
+        self.impute = impute
+        self.categorical = categorical
+        self.drop = drop
+        self.max_categories = max_categories
+        self.numeric = numeric
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Learn the columns, their categories and what stands in for missing values.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table; a polars frame will do. The columns of an array are named x0, x1, ...
+            A Dask dataframe is looked through once, partition by partition.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : TableEncoder
+            The fitted encoder.
+        """
+        if is_dask(X):
+            return distributed().fit_encoder(self, X)
+        frame = self._frame(X, reset=True)
+        self._check_columns(frame)
+        frame = frame.drop(columns=list(self.drop))
+        _sort_columns(self, frame)
+        self.fillings_ = {}
+        if self.impute is not None:
+            self.fillings_ = _fillings(self, frame)
+        values = self._encode(frame)
+        self._keep_varying(values.columns, values.min(axis=0) < values.max(axis=0), len(frame))
+        return self
+
+    def transform(self, X: MatrixLike) -> pd.DataFrame:
+        """Encode a table.
+
+        Columns of `X` that were not there in :meth:`fit` are ignored and values of a
+        category that were not there have zeros in all of its columns; both with a warning.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table, with the columns of :meth:`fit` in any order.
+
+        Returns
+        -------
+        encoded : DataFrame of shape (n_samples, n_features_out)
+            The numbers, with the index of `X`; lazy if `X` is a Dask dataframe.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return distributed().encode_parts(self, X)
+        frame = self._frame(X, reset=False)
+        return self.for_new_rows()._encode_known(frame)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        names : ndarray of str
+            The names.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._names_out, dtype=object)
+
+    @property
+    def treatments_(self) -> pd.DataFrame:
+        """What is done with each column, and why."""
+        check_is_fitted(self)
+        index = pd.Index(self._treatments, name="column")
+        return pd.DataFrame(
+            list(self._treatments.values()), index=index, columns=list(Treatment._fields)
+        )
+
+    def describe(self, *kinds: str) -> str:
+        """The columns of these kinds in words, each with its kind and the reason."""
+        found = [
+            f"{name!r} ({kind}: {reason})"
+            for name, (kind, _, reason) in self._treatments.items()
+            if kind in kinds
+        ]
+        return listed(found, str)
+
+    def variables_out(self) -> list[str]:
+        """The column of the table that each encoded column stands for.
+
+        Returns
+        -------
+        variables : list of str
+            One name for each encoded column, as `feature_groups` of the estimators takes
+            them: the columns of a category have the same.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from cafelearn import TableEncoder
+        >>> table = pd.DataFrame({"size": [1.0, 2.5, 2.0], "sex": ["f", "m", "f"]})
+        >>> TableEncoder().fit(table).variables_out()
+        ['size', 'sex', 'sex']
+        """
+        check_is_fitted(self)
+        return [variable for variable, _ in self.columns_out()]
+
+    def columns_out(self) -> list[tuple[str, str | None]]:
+        """Variable and category of each encoded column; the category of numbers is None."""
+        known: dict = {name: (name, None) for name in self.numbers_}
+        for name, categories in self.categories_.items():
+            known |= {f"{name}={category}": (name, category) for category in categories}
+        return [known[name] for name in self._names_out]
+
+    def features_of(self, name: str) -> list[str]:
+        """Names of the features of a column of categories, also of those that do not vary."""
+        return [f"{name}={category}" for category in self.categories_[name]]
+
+    def for_new_rows(self) -> Self:
+        """A copy that knows only the columns that are used: the others need not be there."""
+        other, names = copy(self), set(self._names_out)
+        other.numbers_ = [name for name in self.numbers_ if name in names]
+        other.categories_ = {
+            name: values
+            for name, values in self.categories_.items()
+            if names.intersection(self.features_of(name))
+        }
+        used = {*other.numbers_, *other.categories_}
+        unused = [n for n in (*self.numbers_, *self.categories_) if n not in used]
+        other.drop = [*self.drop, *unused]
+        return other
+
+    def _encode_known(self, frame):
+        self._check_known_columns(frame)
+        return self._encode(frame)[self._names_out]
+
+    def _check_columns(self, frame):
+        """Raise if a column that the parameters name is not there."""
+        both = [name for name in self.categorical if name in self.numeric]
+        if both:
+            raise ValueError(
+                f"{_me(self)} needs either numeric or categorical for a column, got both for "
+                f"{listed(both)}."
+            )
+        for name in (*self.drop, *self.categorical, *self.numeric):
+            if name not in frame.columns:
+                raise ValueError(
+                    f"{_me(self)} cannot find column {name!r}"
+                    f"{suggestion(name, frame.columns)}. The table has "
+                    f"{listed(frame.columns)}."
+                )
+
+    def _check_known_columns(self, frame):
+        """Raise if a column of the fit is not there; warn of others."""
+        missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
+        if missing:
+            raise ValueError(
+                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} missing from the table."
+            )
+        known = {*self.numbers_, *self.categories_, *self.drop, *self._treatments}
+        extra = [name for name in frame.columns if name not in known]
+        if extra:
+            warn_caller(f"The table has columns that are not used: {listed(extra)}.")
+
+    def _keep_varying(self, names, varies, n_rows):
+        """Divide the encoded features into those that vary and the others."""
+        varies = np.asarray(varies, dtype=bool)
+        if not len(varies):
+            others = self.describe("identifier", "free text") or "all columns"
+            raise ValueError(
+                f"{_me(self)} needs columns that tell kinds of rows apart, but left out "
+                f"{others}. Name one that is to be used (numeric, --numeric; categorical, "
+                "--category)."
+            )
+        if not varies.any():
+            raise ValueError(
+                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
+                f"table are constant (n_samples={n_rows})."
+            )
+        self.constant_features_ = names[~varies].tolist()
+        self._names_out = names[varies].tolist()
+        used = set(self._names_out)
+        for name in (*self.numbers_, *self.categories_):
+            features = self.features_of(name) if name in self.categories_ else [name]
+            if used.isdisjoint(features):
+                self._treatments[name] = ["constant", LEFT_OUT, "the same in all rows"]
+
+    def _learn_names(self, frame):
+        _check_feature_names(self, frame, reset=True)
+        _check_n_features(self, frame, reset=True)
+
+    def _frame(self, X, reset):
+        """X as a data frame whose columns have names that are strings."""
+        if hasattr(X, "to_pandas"):
+            X = X.to_pandas()
+        if not isinstance(X, pd.DataFrame):
+            X = pd.DataFrame(
+                check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+            )
+        if 0 in X.shape:
+            raise ValueError(
+                f"{_me(self)} needs at least one row and one column: found array with "
+                f"{X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
+                "a minimum of 1 is required."
+            )
+        if reset:
+            self._learn_names(X)
+        if hasattr(self, "feature_names_in_") and isinstance(X.columns[0], str):
+            repeated = X.columns[X.columns.duplicated()]
+            if len(repeated):
+                raise ValueError(
+                    f"{_me(self)} needs columns with distinct names, got {listed(repeated)} "
+                    "more than once."
+                )
+            return X
+        _check_n_features(self, X, reset=False)
+        return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
+
+    def _encode(self, frame):
+        """All features, also those that do not vary."""
+        numbers = _as_numbers(self, frame, self.numbers_)
+        parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
+        refuse_infinite(self, {name: np.isinf(part).sum() for name, part in parts.items()})
+        texts = {name: _as_text(frame[name]) for name in self.categories_}
+        if self.fillings_:
+            for name, column in parts.items():
+                column[np.isnan(column)] = self.fillings_[name]
+            texts = {name: text.fillna(self.fillings_[name]) for name, text in texts.items()}
+        else:
+            columns = (parts | texts).items()
+            refuse_missing(self, {name: pd.isna(column).sum() for name, column in columns})
+        blocks, names = [numbers], list(self.numbers_)
+        for name, text in texts.items():
+            categories = self.categories_[name]
+            _warn_of_unseen(name, text, categories)
+            codes = pd.Index(categories, dtype=object).get_indexer(text)
+            blocks.append((codes[:, None] == np.arange(len(categories))).astype(numbers.dtype))
+            names.extend(self.features_of(name))
+        repeated = pd.Index(names)[pd.Index(names).duplicated()]
+        if len(repeated):
+            raise ValueError(
+                f"{_me(self)} would give two features the name {repeated[0]!r}. "
+                "Rename a column."
+            )
+        return pd.DataFrame(np.hstack(blocks), index=frame.index, columns=names)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.impute is not None
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _me(estimator):
+    return type(estimator).__name__
+
+
+def _positions(X):
+    return [f"x{v}" for v in range(X.shape[1])]
+
+
+def _sort_columns(estimator, frame):
+    """Decide what is done with each column of a table without those that are dropped."""
+    kinds, looks, values = {}, {}, {}
+    for name in frame.columns:
+        kinds[name], looks[name], values[name] = look_into(
+            frame[name], is_category=name in estimator.categorical
+        )
+    judge_columns(estimator, kinds, looks, values, len(frame))
+
+
+def look_into(column, *, is_category=False):
+    """Kind, Look and distinct texts of a column; these are None where nobody needs them."""
+    kind = "category" if is_category else kind_of(column)
+    # Numbers and dates among objects and texts may turn out to be words in other rows.
+    is_text = kind == "text date" or (kind == "number" and column.dtype == object)
+    texts = distinct(column) if kind == "category" or is_text else None
+    return kind, look_at(column, kind, texts), texts
+
+
+def judge_columns(estimator, kinds, looks, values, n_rows):
+    """Decide what is done with columns of these kinds, Looks and distinct texts."""
+    found, unusable, many = {}, [], []
+    for name, kind in kinds.items():
+        wanted = NUMBER if name in estimator.numeric else None
+        wanted = "category" if name in estimator.categorical else wanted
+        known = ("number", "category", "date", "text date", "duration")
+        if kind not in known:
+            unusable.append(f"{name!r} ({kind})")
+            continue
+        look, most = looks[name], estimator.max_categories
+        found[name] = judge(name, kind, look, n_rows, most, wanted=wanted)
+        if found[name] is None:
+            many.append(f"{name!r} ({look.n_distinct} in {n_rows} rows)")
+    if unusable:
+        raise ValueError(
+            f"{_me(estimator)} needs numbers, text, dates or truth values, got "
+            f"{listed(unusable, str)}. Convert these columns or leave them out (drop, --drop)."
+        )
+    if many:
+        raise ValueError(
+            f"{_me(estimator)} needs categories with at most {estimator.max_categories} "
+            f"distinct values (max_categories), got {listed(many, str)}. Leave these columns "
+            "out (drop, --drop) or name rows by them (id_column, --id)."
+        )
+    found |= {name: Treatment("dropped", LEFT_OUT, "as asked for") for name in estimator.drop}
+    # As lists, which model files keep.
+    estimator._treatments = {name: list(each) for name, each in found.items()}
+    used = {name: each for name, each in found.items() if each.treatment != LEFT_OUT}
+    estimator.numbers_ = [n for n, each in used.items() if each.treatment == NUMBER]
+    estimator.dates_ = [n for n in estimator.numbers_ if used[n].kind in ("date", "duration")]
+    estimator.categories_ = {
+        n: values[n] for n, each in used.items() if each.treatment == "category"
+    }
+
+
+def distinct(column):
+    """The values of a categorical column as text, in their own order if they have one."""
+    present = set(_as_text(column).dropna().unique())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return [text for text in map(value_text, column.cat.categories) if text in present]
+    return sorted(present)
+
+
+def _as_text(column):
+    return column.astype(object).map(value_text, na_action="ignore")
+
+
+def value_text(value):
+    # Whole numbers become floats where a neighbour is missing; that must not rename them.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _as_numbers(estimator, frame, names):
+    """The columns of numbers as an array of floats; float32 if all of them are."""
+    dtypes = set(frame[names].dtypes)
+    dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
+    dates = set(estimator.dates_).intersection(names)
+    if not dates and all(
+        isinstance(found, np.dtype) and found.kind in "iuf" for found in dtypes
+    ):
+        return np.array(frame[names].to_numpy(), dtype=dtype, order="C")
+    numbers = np.empty((len(frame), len(names)), dtype=dtype)
+    for v, name in enumerate(names):
+        numbers[:, v] = to_numbers(estimator, frame[name], dtype, is_date=name in dates)
+    return numbers
+
+
+def to_numbers(estimator, column, dtype=np.float64, *, is_date=False):
+    """The values of a column of numbers or dates; NaN where they are missing."""
+    try:
+        if is_date:
+            return as_days(column)
+        return pd.to_numeric(_plain(column)).to_numpy(dtype=dtype, na_value=np.nan)
+    except (TypeError, ValueError):
+        bad = not_numbers(column, is_date=is_date).astype(str)
+        raise ValueError(
+            f"{_me(estimator)} needs {'dates' if is_date else 'numbers'} in column "
+            f"{column.name!r}, got {listed(bad.unique(), most=3)}."
+        ) from None
+
+
+def not_numbers(column, *, is_date=False):
+    """The values of a column that :func:`to_numbers` refuses."""
+    if is_date:
+        return not_dates(column)
+    return column[pd.to_numeric(_plain(column), errors="coerce").isna()].dropna()
+
+
+def _plain(column):
+    """A column that pandas converts to numbers, which it does not with its categories."""
+    is_category = isinstance(column.dtype, pd.CategoricalDtype)
+    return column.astype(object) if is_category else column
+
+
+def _fillings(estimator, frame):
+    numbers = _as_numbers(estimator, frame, estimator.numbers_)
+    columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
+    columns |= {name: _as_text(frame[name]) for name in estimator.categories_}
+    empty = [name for name, column in columns.items() if column.isna().all()]
+    if empty:
+        raise ValueError(
+            f"{_me(estimator)} cannot impute columns without any value: {listed(empty)}. "
+            "Leave them out (drop, --drop)."
+        )
+    fillings = {name: float(columns[name].median()) for name in estimator.numbers_}
+    # mode() is sorted, so that ties go to the first in the alphabet.
+    return fillings | {name: columns[name].mode()[0] for name in estimator.categories_}
+
+
+def refuse_infinite(estimator, counts):
+    """Raise if any of these numbers of infinite values is not zero."""
+    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    if found:
+        raise ValueError(
+            f"{_me(estimator)} needs finite numbers, but of infinite ones (inf) "
+            f"{listed(found, str)}."
+        )
+
+
+def refuse_missing(estimator, counts):
+    """Raise if any of these numbers of missing values is not zero."""
+    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    if found:
+        raise ValueError(
+            f"{_me(estimator)} needs complete rows, but of missing values (NaN) "
+            f"{listed(found, str)}. Impute them (impute='median', --impute median) or leave "
+            "the columns out (drop, --drop)."
+        )
+
+
+def _warn_of_unseen(name, text, categories):
+    unseen = text[~text.isin(categories) & text.notna()]
+    if len(unseen):
+        warn_caller(
+            f"Column {name!r} has values that the fit has not seen, in {len(unseen)} rows: "
+            f"{listed(unseen.unique(), most=3)}. They count as none of the categories."
+        )

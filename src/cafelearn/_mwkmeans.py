@@ -1,0 +1,448 @@
+"""MinkowskiWeightedKMeans: the estimator, and what a fitted one says of rows."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._notebook import NotebookMixin
+from cafelearn._profiles import ProfileMixin
+from cafelearn._progress import shown
+from cafelearn._solver.kernels.weights import WEIGHTINGS
+from cafelearn._solver.placing import assign, distances, make_model, margins
+from cafelearn._solver.starts import prepare, run_starts
+from cafelearn._typing import MatrixLike, Seed, VectorLike
+from cafelearn._validation import (
+    check_data,
+    check_weights,
+    distributed,
+    is_dask,
+    lazy_on_dask,
+    number_chooser,
+)
+from cafelearn._warning import warn_caller
+from cafelearn.diagnosis import Finding, check_number, check_scales, check_sizes, warn_of
+from cafelearn.diagnosis import check_weights as check_feature_weights
+
+__all__ = ["MinkowskiWeightedKMeans"]
+
+
+class MinkowskiWeightedKMeans(
+    NotebookMixin,
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """Minkowski weighted k-means: every cluster learns which features matter to it.
+
+    The algorithm minimises the sum over clusters, rows and features of
+    ``w[l, v]**p * abs(x[i, v] - z[l, v])**p``, by turns over the labels, the centres z (the
+    Minkowski centres of the clusters) and the weights w, which sum to 1 in each cluster. A
+    feature on which a cluster is compact gets a high weight in that cluster; a feature
+    that is noise there gets a low one.
+
+    Parameters
+    ----------
+    n_clusters : int, "auto" or sequence of int, default=8
+        Number of clusters. Of several numbers one is chosen: the one at which models of
+        random halves of the rows, fitted with these settings, agree about all rows and
+        describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
+        fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
+    p : float, default=2.0
+        Minkowski exponent, above 1. It shapes the distance and, at the same time, the
+        contrast of the weights: close to 1 only the most compact features of a cluster
+        count, for large `p` all count alike.
+    weighting : {"cluster", "uniform"}, default="cluster"
+        How weights follow from the dispersions.
+
+        - "cluster": the paper's, one weight per cluster and feature.
+        - "uniform": all weights equal, which is ordinary Minkowski k-means; with ``p=2``
+          that of scikit-learn's KMeans. `dispersion_offset` has no effect then.
+    dispersion_offset : {"mean", "fixed"} or float, default="mean"
+        What is added to every dispersion before the weights are computed, so that a
+        feature that happens to be constant in a cluster does not take all of its weight.
+
+        - 0 is the formula of the paper to the letter. Features of no dispersion in a cluster
+          share its weight equally.
+        - "mean" adds the mean of all dispersions, anew at each update, as the method's
+          authors do. The objective may rise and the labels may cycle.
+        - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
+          the whole data, divided by `n_clusters`. The objective with this constant never
+          rises.
+        - A positive float is a constant of your own, in the units of the dispersions.
+    feature_groups : array-like of shape (n_features,), "auto" or None, default=None
+        Which features belong to one variable, as the one-hot columns of a category do: a
+        label for each feature, equal where the variable is the same. The features of a
+        variable share one weight per cluster, which follows from the sum of their
+        dispersions; weights sum to 1 over variables, and offsets are added to the dispersions
+        of variables (:doc:`/guide/variables`). "auto" takes the labels from the names of the
+        columns, as :class:`~cafelearn.TableEncoder` gives them: what is before the first
+        "=". None makes every feature a variable of its own.
+    init : {"random", "k-means++", "anomalous"}, callable or array-like of shape \
+            (n_clusters, n_features), default="random"
+        Where to start.
+
+        - "random": distinct rows drawn at random.
+        - "k-means++": rows drawn far from each other in the Minkowski distance.
+        - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
+          after the other around the row farthest from the centre of the data [2]_.
+          Deterministic, and so run once.
+        - An array holds the centres; run once.
+        - A callable takes ``X, n_clusters, random_state`` and returns such an array.
+    n_init : int, default=10
+        Number of starts; the one with the lowest objective (``inertia_``) is kept, the
+        first of them if several agree to 1e-9. An array or "anomalous" as `init` is run
+        once, whatever `n_init`.
+    subsample : int or None, default=10_000
+        Number of rows that the starts run on where `X` has more than twice as many: a random
+        sample of the distinct rows, weighted to stand for all. Up to three of the best
+        clusterings found on it are then refined on all rows. ``None`` runs every start on all
+        rows, as do an array or a callable as `init`.
+    max_iter : int, default=300
+        Largest number of iterations of one start.
+    tol : float, default=0.0
+        Stop when the objective changes by less than this fraction in an iteration. With 0
+        the algorithm runs until the labels no longer change.
+    early_stopping : bool, default=False
+        Give up a start whose objective will, by its last steps, not get below the best of
+        the first five starts. Saves a third to three quarters of the iterations of many
+        starts, but a start that would have come first in the end may be among them.
+    n_jobs : int, default=None
+        Number of threads. Starts run in parallel, or, when there are few starts and many
+        rows, the rows of each start do. The result has the same bits for any number.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+    verbose : int, default=0
+        1 shows the progress on standard error: a bar on a terminal and in a notebook, else
+        a line now and then. 2 reports each start instead.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. Each start has its own stream of random numbers.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row; the same as ``predict`` on the training data.
+    n_clusters_ : int
+        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+    n_clusters_table_ : pandas.DataFrame or None
+        One row for each number that was tried: stability, its spread over the splits, the
+        stability of permuted rows, the score, that of permuted rows, the criterion and
+        whether the number was chosen. None where one number was given.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Minkowski centres.
+    feature_weights_ : ndarray of shape (n_clusters, n_features)
+        Weight of each feature in each cluster; rows sum to 1. With `feature_groups` it is
+        the weight of the feature's variable, and the sum is over variables.
+    feature_groups_ : ndarray of str of shape (n_features,) or None
+        Name of the variable of each feature; None without `feature_groups`.
+    dispersions_ : ndarray of shape (n_clusters, n_features)
+        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
+    inertia_ : float
+        The objective, the sum of ``feature_weights_**p * dispersions_``.
+    objective_path_ : ndarray of shape (n_iter_,)
+        The objective after each iteration. A constant offset c is part of what is
+        minimised, and so of these numbers: they are sums of ``w**p * (D + c)``. With "mean",
+        whose offset moves, they are sums of ``w**p * D``.
+    init_objectives_ : ndarray of shape (n_init,)
+        ``inertia_`` of every start; for one that was given up, where it was then. Estimates
+        if the starts ran on a sample.
+    n_iter_ : int
+        Iterations of the start that was kept.
+    stop_reason_ : {"converged", "cycle", "max_iter"}
+        Why it stopped. A cycle, labels that come back after other labels, is possible with
+        ``dispersion_offset="mean"``; with a constant offset only among labels whose
+        objectives are equal up to rounding, as on tied data with p near 1.
+    diagnosis_ : list of Finding
+        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        are also warnings.
+    n_features_in_ : int
+        Number of features seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during :meth:`fit`. Defined only when `X` has feature names
+        that are all strings.
+
+    See Also
+    --------
+    sklearn.cluster.KMeans : What ``weighting="uniform"`` with p = 2 is.
+
+    Notes
+    -----
+    Centres are found to about 1e-10 of the range of their members (float64; the page "What is
+    guaranteed" has the exceptions). On more than 20,000 rows
+    work is avoided that cannot change a label: distances of rows that must have stayed in
+    their cluster, and looks at members far from a centre.
+
+    A cluster that loses all its rows is given the row farthest from its own centre. If that
+    is impossible because there are fewer distinct rows than clusters, a
+    :class:`~sklearn.exceptions.ConvergenceWarning` says so.
+
+    Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
+    not, the finding "scales" in `diagnosis_` says so, with a warning.
+
+    References
+    ----------
+    .. [1] R. C. de Amorim and V. Makarenkov, "Cluster-Adaptive Feature Extraction and its
+       Theoretical Foundation with Minkowski Weighted k-Means".
+    .. [2] R. C. de Amorim and B. Mirkin, "Minkowski metric, feature weighting and anomalous
+       cluster initializing in K-Means clustering", Pattern Recognition 45 (2012).
+
+    Examples
+    --------
+    Two clusters; in one of them the second feature is noise.
+
+    >>> import numpy as np
+    >>> from cafelearn import MinkowskiWeightedKMeans
+    >>> X = np.array([[0.0, 7.0], [0.1, -6.0], [0.2, 0.5], [9.0, 1.0], [9.3, 1.2], [9.1, 1.1]])
+    >>> model = MinkowskiWeightedKMeans(n_clusters=2, p=1.5, random_state=0).fit(X)
+    >>> model.labels_
+    array([1, 1, 1, 0, 0, 0], dtype=int32)
+    >>> model.feature_weights_.round(2)
+    array([[0.5 , 0.5 ],
+           [0.96, 0.04]])
+    >>> model.predict([[0.0, -3.0]])
+    array([1], dtype=int32)
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            "array-like",
+        ],
+        "p": [Interval(Real, 1, None, closed="neither")],
+        "weighting": [StrOptions(set(WEIGHTINGS))],
+        "dispersion_offset": [
+            StrOptions({"mean", "fixed"}),
+            Interval(Real, 0, None, closed="left"),
+        ],
+        "feature_groups": ["array-like", StrOptions({"auto"}), None],
+        "init": [StrOptions({"random", "k-means++", "anomalous"}), callable, "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "subsample": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "n_jobs": [None, Integral],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | str | Sequence[int] = 8,
+        *,
+        p: float = 2.0,
+        weighting: str = "cluster",
+        dispersion_offset: str | float = "mean",
+        feature_groups: Any = None,
+        init: Any = "random",
+        n_init: int = 10,
+        subsample: int | None = 10_000,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        early_stopping: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Seed = None,
+    ):
+        self.n_clusters = n_clusters
+        self.p = p
+        self.weighting = weighting
+        self.dispersion_offset = dispersion_offset
+        self.feature_groups = feature_groups
+        self.init = init
+        self.n_init = n_init
+        self.subsample = subsample
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
+            The data: dense, numeric and without missing values. float32 stays float32,
+            unless it is too far from zero or its features are of too different ranges for
+            single precision; it is then fitted in float64, as the centres show.
+            A Dask collection is fitted where it lies, see ``cafelearn._dask``;
+            ``labels_`` is then a lazy Dask array.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, in centres, dispersions, offset and objective. An integer
+            weight is the same as repeating the row.
+
+        Returns
+        -------
+        self : MinkowskiWeightedKMeans
+            The fitted estimator.
+        """
+        with shown(self.verbose):
+            if not isinstance(self.n_clusters, Integral):
+                return number_chooser().fit_chosen(self, X, sample_weight)
+            self._numbers = None
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X, sample_weight=None):
+        """Fit with the number of clusters that was given or chosen."""
+        if is_dask(X):
+            n_found = distributed().fit_mwkmeans(self, X, sample_weight)
+        else:
+            job = prepare(self, X, sample_weight)
+            run_starts([job], self.n_jobs, self.verbose)
+            n_found = job.best.n_found
+        if n_found < self.n_clusters:
+            warn_caller(
+                f"Number of distinct clusters ({n_found}) found smaller than "
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+            )
+        warn_of(self.diagnosis_, type(self).__name__)
+        return self
+
+    @property
+    def diagnosis_(self) -> list[Finding]:
+        """What speaks against the fit, as a list of Finding."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return [
+            *check_number(getattr(self, "_numbers", None)),
+            *check_scales(self, names),
+            *check_sizes(self._mass),
+            *check_feature_weights(self, names),
+        ]
+
+    @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        check_is_fitted(self)
+        return len(self.cluster_centers_)
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        check_is_fitted(self)
+        numbers = getattr(self, "_numbers", None)
+        return None if numbers is None else number_chooser().number_frame(numbers)
+
+    @lazy_on_dask
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Find the nearest centre of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the centre with the smallest weighted distance.
+        """
+        return assign(*self._placed(X))[0]
+
+    @lazy_on_dask
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Distance of each row to each centre.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Weighted Minkowski distances, the p-th roots of the sums that the objective
+            adds up.
+        """
+        rows, model, n_threads = self._placed(X)
+        single = getattr(X, "dtype", None) == np.float32
+        return distances(rows, model, n_threads).astype(
+            np.float32 if single else rows.dtype, copy=False
+        )
+
+    @lazy_on_dask
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            1 minus the ratio of the distances to the nearest and the second nearest centre:
+            1 at a centre, 0 half way between two.
+        """
+        return margins(self.transform(X))
+
+    def score(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> float:
+        """The negative objective of `X` with the fitted centres and weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        score : float
+            Minus the sum of the p-th powers of the distances to the nearest centres.
+        """
+        if is_dask(X):
+            return distributed().score(self, X, sample_weight)
+        X, model, n_threads = self._placed(X)
+        sample_weight = check_weights(sample_weight, X, self)
+        _, nearest = assign(X, model, n_threads)
+        return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
+
+    def _placed(self, X):
+        """What `assign` and `distances` need: the checked rows, the model and the threads."""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        if getattr(self.cluster_centers_, "dtype", None) == np.float64:
+            # Rounding such centres to float32 could move them past the rows of their clusters.
+            X = X.astype(np.float64, copy=False)
+        model = make_model(
+            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
+        )
+        return X, model, effective_n_jobs(self.n_jobs)
+
+    @property
+    def _n_features_out(self):
+        return self.cluster_centers_.shape[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

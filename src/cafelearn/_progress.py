@@ -1,0 +1,176 @@
+"""Progress of fits and of the command: one line rewritten on terminals and in notebooks.
+
+Where nobody can watch a line being rewritten, lines are written now and then.
+"""
+
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+SECONDS = 10  # between two lines where there is no bar
+REDRAW = 0.1  # seconds between two drawings of a bar
+WIDTH = 32  # characters of a bar, fewer on narrow terminals
+# Called with the numbers done and to do and the name of the phase, from the caller's thread.
+# A program that shows progress sets it, whatever estimator it is that fits.
+PROGRESS: ContextVar = ContextVar("progress", default=None)
+# What is counted at present.
+PHASE: ContextVar = ContextVar("phase", default="starts")
+
+
+def report(done, total):
+    """Pass on that `done` of `total` steps of the present phase have ended."""
+    if (show := PROGRESS.get()) is not None:
+        show(done, total, PHASE.get())
+
+
+@contextmanager
+def phase(words):
+    """Name the steps that are counted in the body."""
+    token = PHASE.set(words)
+    try:
+        yield
+    finally:
+        PHASE.reset(token)
+
+
+@contextmanager
+def shown(verbose):
+    """Show the progress of the fits in the body if `verbose` is 1 and no caller shows it."""
+    if int(verbose) != 1 or PROGRESS.get() is not None or sys.stderr is None:
+        yield
+        return
+    with showing(bar_or_lines(sys.stderr)):
+        yield
+
+
+@contextmanager
+def showing(display):
+    """Give the progress of the fits in the body to a Bar or to Lines."""
+    token = PROGRESS.set(display)
+    try:
+        yield
+    finally:
+        PROGRESS.reset(token)
+        display.close()
+
+
+def bar_or_lines(stream):
+    """A Bar where `stream` can show one, else Lines."""
+    if can_rewrite(stream):
+        return Bar(stream)
+
+    def tell(text):
+        stream.write(text + "\n")
+        stream.flush()
+
+    return Lines(tell)
+
+
+def can_rewrite(stream):
+    """Whether a line on this stream can be rewritten: on a terminal or in a notebook."""
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
+
+
+class Bar:
+    """A line that is rewritten as things get done.
+
+    `keep` leaves the line of a phase that is complete, with the time it took.
+    """
+
+    def __init__(self, stream, keep=True):
+        self.stream, self.keep = stream, keep
+        self.words, self.drawn, self.length = None, -float("inf"), 0
+
+    def __call__(self, done, total, words, more=None):
+        """Show `done` of `total`; `more` is said instead of the time that is left."""
+        now = time.monotonic()
+        if words != self.words:
+            self.close()
+            self.words, self.begin, self.drawn = words, now, -float("inf")
+        is_end = done >= total
+        if not is_end and now - self.drawn < REDRAW:
+            return
+        self.drawn = now
+        if more is None:
+            more = _time(done, total, now - self.begin)
+        self._write(self._line(done, total, words, more))
+        if is_end:
+            self._end(keep=self.keep)
+
+    def close(self):
+        """Leave the line as a whole one, or remove it."""
+        if self.length:
+            self._end(keep=self.keep)
+
+    def _line(self, done, total, words, more):
+        counts = f"{done:,}/{total:,}  {more}"
+        space = shutil.get_terminal_size().columns - len(words) - len(counts) - 3
+        width = max(0, min(WIDTH, space))
+        full, rest = ("━", "╌") if _draws(self.stream, "━╌") else ("#", "-")
+        filled = round(width * done / total) if total else width
+        return f"{words} {full * filled}{rest * (width - filled)} {counts}"
+
+    def _write(self, text):
+        self.stream.write("\r" + text.ljust(self.length))
+        self.stream.flush()
+        self.length = len(text)
+
+    def _end(self, keep):
+        if keep:
+            self.stream.write("\n")
+        else:
+            self.stream.write("\r" + " " * self.length + "\r")
+        self.stream.flush()
+        self.words, self.length = None, 0
+
+
+class Lines:
+    """A line now and then; `keep` adds one when a phase is complete."""
+
+    def __init__(self, tell, keep=True, seconds=None):
+        self.tell, self.keep = tell, keep
+        self.seconds = SECONDS if seconds is None else seconds
+        self.words = None
+        self.last = time.monotonic()
+
+    def __call__(self, done, total, words, more=None):
+        """Say how many are done, if it is time."""
+        now = time.monotonic()
+        if words != self.words:
+            self.words, self.begin = words, now
+        is_end = done >= total
+        if now - self.last >= self.seconds or (is_end and self.keep):
+            self.last = now
+            if more is None and is_end and self.keep:
+                more = _time(done, total, now - self.begin)
+            self.tell(f"{words}: {done:,} of {total:,}" + (f", {more}" if more else ""))
+        if is_end:
+            self.words = None
+
+    def close(self):
+        """Nothing is left open."""
+
+
+def _time(done, total, seconds):
+    """The time that is left, by the mean so far, or that it took."""
+    if done >= total:
+        return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
+    # One step alone says little: the first ones wait for the compiler.
+    return "" if done < 2 else f"{span(seconds / done * (total - done))} left"
+
+
+def span(seconds):
+    """Seconds as 1:02:03 or 2:03."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _draws(stream, characters):
+    try:
+        characters.encode(getattr(stream, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

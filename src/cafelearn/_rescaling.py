@@ -1,0 +1,61 @@
+"""Rescalings: what CAFE makes of the rows before it extracts features."""
+
+import numpy as np
+
+from cafelearn._solver.kernels.compiling import CACHED, njit
+
+# By name, with a phrase for reports.
+RESCALINGS = {
+    "distances": "the rows beside the log distances to all centres",
+    "origin": "w * x, with the weights of the row's cluster",
+    "centroid": "each row is moved towards the centre of its cluster",
+}
+# Added to distances before their logarithm, in units of the typical distance of a member.
+SHORTEST = 1e-3
+
+
+def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
+    """``w * x`` ("origin") or ``z + (w / max(w)) * (x - z)`` ("centroid").
+
+    w are the weights and z is the centre of the row's cluster. `out` may be `X` itself.
+    """
+    weights = weights.astype(X.dtype)
+    if rescaling == "origin":
+        shifts = np.zeros_like(weights)
+    else:
+        weights = weights / weights.max(axis=1, keepdims=True)
+        shifts = (1 - weights) * centers.astype(X.dtype)
+    out = np.empty_like(X) if out is None else out
+    _by_cluster(out, X, labels, weights, shifts)
+    return out
+
+
+def shortest_distance(inertia, mass, p):
+    """The distance that is added before logarithms are taken."""
+    typical = (inertia / mass) ** (1 / p)
+    return SHORTEST * typical if 0 < typical < np.inf else 1.0
+
+
+def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
+    """The rows and the logs of their distances side by side, each divided by its scale."""
+    out = np.empty((len(X), X.shape[1] + distances.shape[1]), dtype=X.dtype)
+    np.divide(X, scales[0], out=out[:, : X.shape[1]])
+    logs = out[:, X.shape[1] :]
+    np.log(distances + X.dtype.type(shortest), out=logs)
+    logs /= scales[1]
+    return out
+
+
+def balancing_scales(variances, n_features):
+    """Scales that give the first `n_features` columns and the others a total variance of 1."""
+    parts = np.array([variances[:n_features].sum(), variances[n_features:].sum()])
+    return np.sqrt(np.where(parts > 0, parts, 1.0))
+
+
+@njit(nogil=True, cache=CACHED)
+def _by_cluster(out, X, labels, weights, shifts):
+    """out[i] = weights[l] * X[i] + shifts[l] with l = labels[i]; no table of size n x m."""
+    for i in range(len(X)):
+        l = labels[i]
+        for v in range(X.shape[1]):
+            out[i, v] = weights[l, v] * X[i, v] + shifts[l, v]

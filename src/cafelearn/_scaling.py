@@ -1,0 +1,173 @@
+"""RangeScaler: the paper's normalisation, (x - mean) / (max - min)."""
+
+from typing import Self
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from cafelearn._solver.iteration import is_constant
+from cafelearn._typing import MatrixLike, VectorLike
+from cafelearn._validation import (
+    check_data,
+    check_span,
+    check_weights,
+    distributed,
+    first_name,
+    is_dask,
+    lazy_on_dask,
+)
+
+__all__ = ["RangeScaler"]
+
+
+class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Centre each feature on its mean and divide it by its range.
+
+    This is the normalisation used throughout the mwk-means literature. Unlike division by
+    the standard deviation it does not favour features with one mode over features with
+    several, which are the ones that hold the clusters.
+
+    A constant feature becomes 0, and so does one whose range is so small that numbers lose
+    digits (below 1e-307, or 5e-38 in single precision), up to as little. A range beyond the
+    largest float is an error.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of each feature.
+    range_ : ndarray of shape (n_features,)
+        Largest minus smallest value of each feature; 1 for constant features.
+    n_features_in_ : int
+        Number of features seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during :meth:`fit`. Defined only when `X` has feature names
+        that are all strings.
+
+    See Also
+    --------
+    sklearn.preprocessing.StandardScaler : Divides by the standard deviation.
+    sklearn.preprocessing.MinMaxScaler : Maps the range to [0, 1].
+
+    Examples
+    --------
+    >>> from cafelearn import RangeScaler
+    >>> RangeScaler().fit_transform([[0.0, 5.0], [1.0, 5.0], [5.0, 5.0]])
+    array([[-0.4,  0. ],
+           [-0.2,  0. ],
+           [ 0.6,  0. ]])
+    """
+
+    def fit(
+        self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
+    ) -> Self:
+        """Learn the mean and the range of each feature.
+
+        Parameters
+        ----------
+        X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
+            The data. On Dask collections the other methods are lazy.
+        y : None
+            Ignored; present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row in the mean; rows without weight do not count for the range
+            either. Not for Dask collections.
+
+        Returns
+        -------
+        self : RangeScaler
+            The fitted scaler.
+        """
+        if is_dask(X):
+            if sample_weight is not None:
+                raise ValueError("RangeScaler takes no sample_weight for Dask collections.")
+            return distributed().fit_range_scaler(self, X)
+        X = check_data(self, X)
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, X, self)
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+        low, high = X.min(axis=0), X.max(axis=0)
+        check_span(low, high, self)
+        # Halves first: the plain difference of huge numbers overflows.
+        half = high / 2 - low / 2
+        # About the middle, so that neither the sum nor its rounding depends on the offset.
+        middle = low + half
+        if sample_weight is None:
+            shift = np.mean(X - middle, axis=0, dtype=np.float64)
+        else:
+            shift = np.average(X - middle, axis=0, weights=sample_weight)
+        self.mean_ = middle + shift.astype(X.dtype)
+        constant = is_constant(low, high)
+        self.mean_[constant] = low[constant]
+        self.range_ = np.where(constant, X.dtype.type(1), 2 * half)
+        return self
+
+    @lazy_on_dask
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Scale the data with the mean and range learnt in :meth:`fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        X_scaled : ndarray of shape (n_samples, n_features)
+            The scaled data.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        scaled = X - self.mean_.astype(X.dtype)
+        scaled /= self.range_.astype(X.dtype)
+        return scaled
+
+    @lazy_on_dask
+    def inverse_transform(self, X: MatrixLike) -> np.ndarray:
+        """Bring scaled data back to the original units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled data.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            The data in the original units.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        original = X * self.range_.astype(X.dtype)
+        original += self.mean_.astype(X.dtype)
+        return original
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def fit_scaler(scaler, X, sample_weight=None):
+    """Fit a scaler, or none, to checked rows; one that takes no weights to the weighed ones."""
+    if scaler is None or sample_weight is None:
+        return None if scaler is None else scaler.fit(X)
+    if has_fit_parameter(scaler, "sample_weight"):
+        return scaler.fit(X, sample_weight=sample_weight)
+    return scaler.fit(X[sample_weight > 0])
+
+
+def scale_rows(scaler, X):
+    """Checked rows as a fitted scaler, or none, gives them to the clustering."""
+    if scaler is None or len(X) == 0:
+        return X
+    spread = getattr(scaler, "scale_", None)
+    if spread is not None and not np.isfinite(spread).all():
+        name = first_name(scaler, ~np.isfinite(spread))
+        raise ValueError(
+            f"{type(scaler).__name__} cannot scale column {name}: its variance exceeds the "
+            "largest float. Divide it by a constant, or use scaling='range'."
+        )
+    with config_context(assume_finite=True):
+        return np.ascontiguousarray(scaler.transform(X), dtype=X.dtype)

@@ -1,0 +1,1 @@
+"""How one clustering is computed. Knows arrays, not estimators."""

@@ -1,0 +1,161 @@
+"""Weightings: feature weights as a function of dispersions, in log space.
+
+At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
+Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster. A variable is a
+group of columns with one weight; its dispersion is the sum of theirs. Where every column is a
+variable of its own, all sums below have one term and are exact.
+
+To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
+`update_weights`; estimators, candidates and messages read the table.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._solver.kernels.compiling import EXACT, njit
+
+
+class Weighting(NamedTuple):
+    """One way to compute weights from dispersions."""
+
+    code: int  # how `update_weights` knows it
+    uses_offset: bool  # whether `dispersion_offset` has an effect
+    text: str  # one phrase for reports
+
+
+CLUSTER, UNIFORM = range(2)
+WEIGHTINGS = {
+    "cluster": Weighting(CLUSTER, True, "one weight per cluster and feature"),
+    "uniform": Weighting(UNIFORM, False, "equal weights (ordinary Minkowski k-means)"),
+}
+
+
+class Groups(NamedTuple):
+    """The columns of each variable."""
+
+    order: np.ndarray  # (m,) columns, those of a variable next to each other
+    bounds: np.ndarray  # (n_variables + 1,) where the columns of each begin in `order`
+
+    @property
+    def n_variables(self):
+        """Number of variables."""
+        return len(self.bounds) - 1
+
+
+def make_groups(n_features, codes=None):
+    """The Groups of columns with these numbers of variables; one variable each if None."""
+    codes = np.arange(n_features) if codes is None else np.asarray(codes)
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    return Groups(np.argsort(codes, kind="stable").astype(np.int64), bounds.astype(np.int64))
+
+
+@njit(**EXACT)
+def log_mean(log_values):
+    """log of the mean of exp(log_values) over a whole array; -inf if all are zero."""
+    peak, total = -np.inf, 0.0
+    for value in log_values.flat:
+        peak = max(peak, value)
+    if peak == -np.inf:
+        return peak
+    for value in log_values.flat:
+        total += np.exp(value - peak)
+    return peak + np.log(total / log_values.size)
+
+
+@njit(**EXACT)
+def log_mean_dispersion(log_dispersion, groups):
+    """log of the mean dispersion of a variable in a cluster; -inf if all are zero."""
+    n_variables = len(groups.bounds) - 1
+    peak, total = -np.inf, 0.0
+    for l in range(len(log_dispersion)):
+        for g in range(n_variables):
+            peak = max(peak, _log_total(log_dispersion, groups, l, g))
+    if peak == -np.inf:
+        return peak
+    for l in range(len(log_dispersion)):
+        for g in range(n_variables):
+            total += np.exp(_log_total(log_dispersion, groups, l, g) - peak)
+    return peak + np.log(total / (len(log_dispersion) * n_variables))
+
+
+@njit(**EXACT)
+def update_weights(weights, log_dispersion, log_offset, p, weighting, groups):
+    """Weights of all clusters by the weighting with this code.
+
+    CLUSTER is Eq. 4 with `exp(log_offset)` added to the dispersion of every variable, row by
+    row. Variables of no dispersion take the limit: they share the weight of 1 equally. All
+    columns of a variable get its weight.
+    IN log_dispersion (k, m), groups; OUT weights (k, m)
+    """
+    n_clusters, n_variables = len(weights), len(groups.bounds) - 1
+    if weighting == UNIFORM:
+        weights[:] = 1 / n_variables
+        return
+    for l in range(n_clusters):
+        smallest = np.inf
+        for g in range(n_variables):
+            log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
+            smallest = min(smallest, log_d)
+        total = 0.0
+        for g in range(n_variables):
+            v = groups.order[groups.bounds[g]]
+            log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
+            if smallest == -np.inf:
+                weights[l, v] = 1.0 if log_d == -np.inf else 0.0
+            else:
+                weights[l, v] = np.exp((smallest - log_d) / (p - 1))
+            total += weights[l, v]
+        for g in range(n_variables):
+            v = groups.order[groups.bounds[g]]
+            weights[l, v] /= total
+            for place in range(groups.bounds[g] + 1, groups.bounds[g + 1]):
+                weights[l, groups.order[place]] = weights[l, v]
+
+
+@njit(**EXACT)
+def log_objective(weights, log_dispersion, log_offset, p, groups):
+    """log of sum w^p (D + c) over variables (Eq. 3 with an offset); -inf if it is zero."""
+    n_clusters, n_variables = len(weights), len(groups.bounds) - 1
+    peak = -np.inf
+    for round in range(2):
+        total = 0.0
+        for l in range(n_clusters):
+            for g in range(n_variables):
+                weight = weights[l, groups.order[groups.bounds[g]]]
+                log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
+                if weight > 0 and log_d > -np.inf:
+                    term = p * np.log(weight) + log_d
+                    if round == 0:
+                        peak = max(peak, term)
+                    else:
+                        total += np.exp(term - peak)
+        if peak == -np.inf:
+            return peak
+    return peak + np.log(total)
+
+
+@njit(**EXACT)
+def _log_total(log_dispersion, groups, l, g):
+    """log of the dispersion of variable g in cluster l, the sum over its columns."""
+    first, end = groups.bounds[g], groups.bounds[g + 1]
+    peak = log_dispersion[l, groups.order[first]]
+    if end == first + 1:
+        return peak
+    for place in range(first + 1, end):
+        peak = max(peak, log_dispersion[l, groups.order[place]])
+    if peak == -np.inf:
+        return peak
+    total = 0.0
+    for place in range(first, end):
+        total += np.exp(log_dispersion[l, groups.order[place]] - peak)
+    return peak + np.log(total)
+
+
+@njit(**EXACT)
+def _log_add(a, b):
+    """log(exp(a) + exp(b))."""
+    high, low = max(a, b), min(a, b)
+    if low == -np.inf:
+        return high
+    return high + np.log1p(np.exp(low - high))

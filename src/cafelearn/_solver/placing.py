@@ -1,0 +1,208 @@
+"""Place rows among fitted centres: labels and distances, some rows at a time."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._solver.iteration import extreme_unit
+from cafelearn._solver.kernels.assign import (
+    Geometry,
+    assign_chunk,
+    chunk_rows,
+    distance_chunk,
+    make_geometry,
+)
+
+
+def _in_chunks(function, n_rows, rows_per_chunk, n_threads):
+    """Call function(first, last) for every chunk of rows, on one thread or several."""
+    chunks = [
+        (first, min(first + rows_per_chunk, n_rows))
+        for first in range(0, n_rows, rows_per_chunk)
+    ]
+    if n_threads > 1 and len(chunks) > 1:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(lambda chunk: function(*chunk), chunks))
+    else:
+        for chunk in chunks:
+            function(*chunk)
+
+
+class Model(NamedTuple):
+    """What is needed to place new rows: a fit without its history."""
+
+    centers: np.ndarray  # times `unit`
+    scaled_weights: np.ndarray
+    geometry: Geometry
+    scale: float
+    unit: float  # rows are multiplied by this power of two first; 1 unless they are extreme
+
+
+def make_model(centers, weights, p, scale, dtype):
+    """A Model for rows of `dtype`, with the very numbers that the descent ends with.
+
+    Everything is checked: fitted attributes may come from a file or from a user's hand, and
+    compiled code trusts what it is given.
+    """
+    centers = _checked(centers, "cluster centres", dtype)
+    weights = _checked(weights, "feature weights", dtype)
+    if weights.shape != centers.shape:
+        raise ValueError(
+            f"cluster centres of shape {centers.shape} need feature weights of the same "
+            f"shape, got {weights.shape}."
+        )
+    if (weights < 0).any():
+        raise ValueError("feature weights must not be negative.")
+    if not (1 < p < np.inf and 0 < scale < np.inf):
+        raise ValueError(f"the exponent p={p!r} or the scale {scale!r} is out of range.")
+    unit = extreme_unit(scale, dtype)
+    scaled = weights * centers.dtype.type(scale / unit)
+    if unit != 1:
+        with np.errstate(over="ignore"):
+            centers = _checked(centers * centers.dtype.type(unit), "cluster centres", dtype)
+    return Model(centers, scaled, make_geometry(p, dtype), float(scale / unit), unit)
+
+
+def _checked(numbers, name, dtype):
+    """A non-empty matrix of finite numbers."""
+    try:
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(numbers, dtype=dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers.") from None
+    if numbers.ndim != 2 or numbers.size == 0:
+        raise ValueError(f"{name} must be a matrix, got an array of shape {numbers.shape}.")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite numbers in {np.dtype(dtype).name}.")
+    return numbers
+
+
+def assign(X, model, n_threads=1):
+    """Nearest centre of each row, and the distance (Eq. 2 without its power) to it."""
+    check_width(X, model)
+    labels = np.empty(len(X), dtype=np.int32)
+    nearest = np.empty(len(X), dtype=X.dtype)
+
+    def run(first, last):
+        rows, start, stop = _rows(X, first, last, model)
+        assign_chunk(
+            labels[first:last],
+            nearest[first:last],
+            rows,
+            start,
+            stop,
+            model.centers,
+            model.scaled_weights,
+            model.geometry,
+        )
+        far = first + _far_rows(rows[start:stop], nearest[first:last, None], model)
+        _proper(nearest[first:last], model)
+        if len(far):
+            away, unit = _far_distances(X[far], model)
+            labels[far] = np.argmin(away, axis=1)
+            nearest[far] = _in_units(away.min(axis=1), unit[:, 0], X.dtype)
+
+    _in_chunks(run, len(X), chunk_rows(X.shape[1]), n_threads)
+    return labels, nearest
+
+
+def distances(X, model, n_threads=1):
+    """Distance (Eq. 2 without its power) of each row to each centre."""
+    check_width(X, model)
+    out = np.empty((len(X), len(model.centers)), dtype=X.dtype)
+
+    def run(first, last):
+        rows, start, stop = _rows(X, first, last, model)
+        distance_chunk(
+            out[first:last],
+            rows,
+            start,
+            stop,
+            model.centers,
+            model.scaled_weights,
+            model.geometry,
+        )
+        far = first + _far_rows(rows[start:stop], out[first:last], model)
+        _proper(out[first:last], model)
+        if len(far):
+            out[far] = _in_units(*_far_distances(X[far], model), X.dtype)
+
+    _in_chunks(run, len(X), chunk_rows(X.shape[1]), n_threads)
+    return out
+
+
+def check_width(X, model):
+    """Raise unless the rows have the features of the centres."""
+    if X.shape[1] != model.centers.shape[1]:
+        raise ValueError(
+            f"rows of {X.shape[1]} features cannot be placed among cluster centres of "
+            f"{model.centers.shape[1]}."
+        )
+
+
+def _rows(X, first, last, model):
+    """An array, and where in it the rows first <= i < last are as the model wants them."""
+    if model.unit == 1:
+        return X, first, last
+    with np.errstate(over="ignore", under="ignore"):
+        return X[first:last] * X.dtype.type(model.unit), 0, last - first
+
+
+def _proper(distance, model):
+    """Undo the power and the scale, in place."""
+    if not model.geometry.rooted:
+        np.power(distance, 1 / model.geometry.p, out=distance)
+    with np.errstate(over="ignore"):
+        distance /= distance.dtype.type(model.scale)
+        if model.unit != 1:
+            distance /= distance.dtype.type(model.unit)
+
+
+def _far_rows(rows, found, model):
+    """Positions of the rows so far from the centres that their powers have overflowed."""
+    limit = np.finfo(rows.dtype).max / 4
+    # Powers end at this limit or become infinite.
+    far = ~(found < limit / 4).all(axis=1)
+    # Differences overflow only where the centres themselves are near the largest float.
+    if np.abs(model.centers).max() > limit / 2**60:
+        far |= (np.abs(rows) > limit).any(axis=1)
+    elif model.unit != 1:
+        far |= ~np.isfinite(rows).all(axis=1)
+    return np.flatnonzero(far)
+
+
+def _far_distances(X, model):
+    """Distances of rows to each centre, times a power of two for each row.
+
+    Relative to the largest term of each sum, as powers of the terms themselves overflow.
+    Returns the distances in float64 and the powers of two.
+    """
+    X, centers = X.astype(np.float64), model.centers.astype(np.float64) / model.unit
+    weights = model.scaled_weights.astype(np.float64) / model.scale
+    largest = np.maximum(np.abs(X).max(axis=1, keepdims=True), np.abs(centers).max())
+    unit = np.ldexp(1.0, -1 - np.frexp(np.maximum(largest, np.finfo(np.float64).tiny))[1])
+    out = np.empty((len(X), len(centers)))
+    X = X * unit
+    for l in range(len(centers)):
+        terms = weights[l] * np.abs(X - centers[l] * unit)
+        peak = terms.max(axis=1, keepdims=True)
+        terms /= np.where(peak > 0, peak, 1.0)
+        out[:, l] = (terms**model.geometry.p).sum(axis=1) ** (1 / model.geometry.p)
+        out[:, l] *= peak[:, 0]
+    return out, unit
+
+
+def _in_units(away, unit, dtype):
+    """Distances without their power of two; those beyond the largest float are infinite."""
+    with np.errstate(over="ignore"):
+        return (away / unit).astype(dtype)
+
+
+def margins(distances):
+    """1 minus the ratio of the distances to the nearest and the second nearest centre."""
+    if distances.shape[1] == 1:
+        return np.ones(len(distances), dtype=distances.dtype)
+    two = np.partition(distances, 1, axis=1)
+    second = np.where(two[:, 1] > 0, two[:, 1], 1)
+    return 1 - np.where(two[:, 1] > 0, two[:, 0], 1) / second

@@ -1,0 +1,386 @@
+"""Initial centres: random rows, k-means++ in the Minkowski geometry, anomalous clusters.
+
+Every function takes validated arrays and returns an array of shape (k, m). Weights are
+uniform at the start of the algorithm, so distances here are plain Minkowski distances.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from cafelearn._solver.descent import descend, one_cluster
+from cafelearn._solver.iteration import data_scale, half_span, make_problem
+from cafelearn._solver.kernels.assign import hash_of as mix
+from cafelearn._solver.kernels.assign import project_rows
+from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
+from cafelearn._solver.kernels.weights import log_mean_dispersion, update_weights
+from cafelearn._solver.placing import assign, distances, make_model
+from cafelearn._variables import variable_codes
+
+# Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
+# all rows in one place, it goes by a number that each row has on its own.
+RANKED_ROWS = 5_000
+# Such numbers tell rows apart by this many of the 52 bits behind the point, so that another
+# unit of measurement, which rounds differently, gives the same draw.
+KEPT_BITS = 24
+# Sums that differ by less than this, relatively, are ties: the order of rows rounds them.
+TIE = 1e-9
+# Below this fraction of its range a value is as good as the smallest one.
+NOTHING = 2.0**-45
+
+
+def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
+    """The function that makes the initial centres of a start from its seed.
+
+    `shown` are the rows as the user knows them, and what they were multiplied by since.
+    """
+    user_rows, unit = (X, 1.0) if shown is None else shown
+    init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
+    name = init if isinstance(init, str) else None
+    scale, feature_scale = data_scale(low, high)
+    if name in ("random", "k-means++"):
+        draw = make_draw(X, sample_weight, half_span(low, high), low)
+
+    def centers_of(seed):
+        if name == "random":
+            return random_rows(X, n_clusters, draw, np.random.default_rng(seed))
+        if name == "k-means++":
+            rng = np.random.default_rng(seed)
+            return kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
+        if name == "anomalous":
+            weighting, variables = estimator.weighting, variable_codes(estimator)
+            problem = make_problem(X, p, scale, offset, 1, 0.0, weighting, variables)
+            return anomalous(X, n_clusters, sample_weight, feature_scale, problem)
+        return given_centers(init, user_rows, X, n_clusters, seed, unit)
+
+    def start(seed):
+        return centers_of(seed), None
+
+    return start
+
+
+class Draw(NamedTuple):
+    """The distinct rows of positive weight, in an order that only their values decide.
+
+    Random choices made in this order do not depend on the order of the rows, and a row of
+    weight 2 is as good as two equal rows.
+    """
+
+    rows: np.ndarray  # indices of all rows, equal ones next to each other
+    group: np.ndarray  # number of the distinct row that each of them is, rising
+    mass: np.ndarray  # weight of each distinct row
+    first: np.ndarray  # index of a row that has these values
+    codes: np.ndarray | None  # what stands for each distinct row if they are not ranked
+
+
+def make_draw(X, sample_weight, spans, low=None):
+    """Find and order the distinct rows.
+
+    `spans` are the ranges of the features, or any one multiple of them, and `low` their
+    smallest values, zeros if not given; they make the draw free of units.
+    """
+    spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
+    if len(X) > RANKED_ROWS:
+        low = np.zeros(X.shape[1]) if low is None else low.astype(np.float64)
+        return coded_draw(X, sample_weight, spans, low)
+    # Along a fixed direction, in which distinct rows hardly ever coincide.
+    direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
+    along = project_rows(X, direction)
+    rows = np.argsort(along, kind="stable")
+    rows = rows[sample_weight[rows] > 0]
+    new = _steps(along[rows])
+    # Rows that coincide are compared, in case they are not equal after all.
+    doubtful = np.flatnonzero(~new)
+    new[doubtful] = (X[rows[doubtful]] != X[rows[doubtful - 1]]).any(axis=1)
+    group = np.cumsum(new) - 1
+    mass = np.bincount(group, weights=sample_weight[rows])
+    return Draw(rows, group, mass, rows[new], None)
+
+
+def coded_draw(X, sample_weight, spans, low):
+    """The draw whose order any part of the rows can work out for itself."""
+    codes = _row_codes(X, low, spans)
+    rows = np.argsort(codes, kind="stable")
+    rows = rows[sample_weight[rows] > 0]
+    codes = codes[rows]
+    new = _steps(codes)
+    group = np.cumsum(new) - 1
+    mass = np.bincount(group, weights=sample_weight[rows])
+    first = _smallest_of_each(X, rows, group, len(mass))
+    return Draw(rows, group, mass, first, codes[new])
+
+
+def _steps(rising):
+    """Whether each number differs from the one before it."""
+    new = np.ones(len(rising), dtype=bool)
+    new[1:] = rising[1:] != rising[:-1]
+    return new
+
+
+@njit(**MAKES)
+def _row_codes(X, low, spans):
+    """A 64-bit number for each row, equal for equal rows wherever they stand."""
+    codes = np.empty(len(X), dtype=np.uint64)
+    rest = np.uint64(52 - KEPT_BITS)
+    half = np.uint64(1) << (rest - np.uint64(1))
+    for i in range(len(X)):
+        code = np.uint64(0)
+        for v in range(X.shape[1]):
+            # Halves, because the plain difference of huge numbers overflows.
+            t = (0.5 * np.float64(X[i, v]) - 0.5 * low[v]) / spans[v]
+            bits = np.float64(t if abs(t) >= NOTHING else 0.0).view(np.uint64)
+            # A sum, whose terms the compiler can work out side by side.
+            code += mix(((bits + half) >> rest) + (np.uint64(v) << np.uint64(KEPT_BITS + 12)))
+        codes[i] = code
+    return codes
+
+
+@njit(**MAKES)
+def _smallest_of_each(X, rows, group, n_groups):
+    """Index of the row that comes first in the dictionary, for each group."""
+    first = np.full(n_groups, -1, dtype=np.int64)
+    for j in range(len(rows)):
+        i, best = rows[j], first[group[j]]
+        if best < 0 or _comes_before(X[i], X[best]):
+            first[group[j]] = i
+    return first
+
+
+@njit(**EXACT)
+def _comes_before(row, other):
+    for v in range(len(row)):
+        if row[v] != other[v]:
+            return row[v] < other[v]
+    return False
+
+
+def waiting_times(draw, rng, pull):
+    """How long each distinct row waits to be drawn if it is pulled this strongly.
+
+    Exponential variables over `pull`: the first to come are drawn without replacement and
+    in proportion to it. Rows that nothing pulls never come.
+    """
+    if draw.codes is not None:
+        return coded_times(draw.codes, new_salt(rng), pull)
+    with np.errstate(divide="ignore", over="ignore"):
+        return rng.exponential(size=len(pull)) / pull
+
+
+def new_salt(rng):
+    """What makes one draw by codes different from the next."""
+    return rng.integers(2**64, dtype=np.uint64)
+
+
+def coded_times(codes, salt, pull):
+    """The waiting times of rows that are known by their codes."""
+    with np.errstate(divide="ignore"):
+        return _exponentials(codes, salt) / pull
+
+
+@njit(**MAKES)
+def _exponentials(codes, salt):
+    out = np.empty(len(codes))
+    for g in range(len(codes)):
+        bits = mix(codes[g] ^ salt) >> np.uint64(11)
+        out[g] = -np.log((np.float64(bits) + 0.5) * 2.0**-53)
+    return out
+
+
+def first_to_come(times, count):
+    """Positions of the `count` shortest times, in their order; fewer if the rest never come."""
+    count = min(count, int(np.isfinite(times).sum()))
+    chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
+    if chosen is None:
+        return np.argsort(times, kind="stable")
+    return chosen[np.argsort(times[chosen], kind="stable")]
+
+
+def random_rows(X, n_clusters, draw, rng):
+    """k distinct rows drawn without replacement, in proportion to their weight.
+
+    Where there are fewer distinct rows than clusters, they repeat.
+    """
+    times = waiting_times(draw, rng, draw.mass)
+    chosen = first_to_come(times, n_clusters)
+    return X[draw.first[np.resize(chosen, n_clusters)]]
+
+
+def rows_to_draw(X, sample_weight, low, high):
+    """The distinct rows in an order that any part of the rows can work out for itself."""
+    return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
+
+
+def positive_spans(low, high):
+    """Half of the range of each feature, 1 for constant ones."""
+    spans = half_span(low, high)
+    return np.where(spans > 0, spans, 1.0).astype(np.float64)
+
+
+def draw_sample(X, draw, size, rng):
+    """A sample of `size` distinct rows, and weights with which it stands for all rows."""
+    times = waiting_times(draw, rng, draw.mass)
+    chosen = first_to_come(times, size + 1)
+    kept, mass = sample_weights(times[chosen], draw.mass[chosen], size)
+    return np.ascontiguousarray(X[draw.first[chosen[:kept]]]), mass
+
+
+def sample_weights(times, mass, size):
+    """How many of the rows drawn make the sample, and what each of them stands for.
+
+    A row comes before the first one that is left out with a probability that follows from
+    its mass; the weight is the mass over that probability (Horvitz and Thompson).
+    """
+    if len(times) <= size:
+        return len(times), mass
+    mass = mass[:size]
+    return size, mass / -np.expm1(-mass * times[size])
+
+
+def n_trials(n_clusters):
+    """Candidates for each centre of k-means++, as in scikit-learn."""
+    return 2 + int(np.log(n_clusters))
+
+
+def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
+    """k-means++ with the Minkowski distance: rows are drawn in proportion to d^p (Eq. 2).
+
+    Each centre is the best of a few candidates, the one that leaves the smallest sum of
+    distances.
+    """
+    centers = np.empty((n_clusters, X.shape[1]), dtype=X.dtype)
+    nearest = None
+    for l in range(n_clusters):
+        pull = draw.mass if l == 0 else pull_of(draw, sample_weight * nearest)
+        if not pull.any():  # every row is a centre already
+            pull = draw.mass
+        times = waiting_times(draw, rng, pull)
+        chosen = first_to_come(times, n_trials(n_clusters) if l else 1)
+        candidates = X[draw.first[chosen]]
+        reached = powers(X, candidates, p, scale)
+        if l:
+            np.minimum(reached, nearest[:, None], out=reached)
+        best = first_smallest(sample_weight @ reached)
+        centers[l] = candidates[best]
+        nearest = np.ascontiguousarray(reached[:, best])
+    return centers
+
+
+def first_smallest(totals):
+    """Index of the smallest number; of those that rounding may have told apart, the first."""
+    return int(np.argmax(totals <= totals.min() * (1 + TIE)))
+
+
+def pull_of(draw, strengths):
+    """The sum of the rows' strengths for each distinct row."""
+    return np.bincount(draw.group, weights=strengths[draw.rows], minlength=len(draw.mass))
+
+
+def powers(X, centers, p, scale):
+    """d^p of each row to each centre for uniform weights, relative to the data's scale."""
+    away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
+    with np.errstate(over="ignore"):
+        out = (away * scale) ** p
+    # Rows without weight may be far away from the others, and 0 times infinity is no number.
+    return np.minimum(out, np.finfo(out.dtype).max, out=out)
+
+
+def given_centers(init, shown, X, n_clusters, seed, unit=1.0):
+    """Centres that the user gave, or that a callable makes of the rows it is shown."""
+    if callable(init):
+        state = np.random.RandomState(np.random.MT19937(seed))
+        init = init(shown, n_clusters, random_state=state)
+    centers = check_array(init, dtype=X.dtype, order="C", input_name="init")
+    if centers.shape[0] != n_clusters:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of clusters {n_clusters}."
+        )
+    if centers.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"The shape of the initial centers {centers.shape} does not match the number "
+            f"of features of the data {X.shape[1]}."
+        )
+    return centers if unit == 1 else _times(centers, unit)
+
+
+def _times(centers, unit):
+    with np.errstate(over="ignore"):
+        centers = centers * centers.dtype.type(unit)
+    if not np.isfinite(centers).all():
+        raise ValueError("The initial centers are too far from the data for its format.")
+    return centers
+
+
+def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
+    """Centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
+
+    A cluster grows around the row farthest from the Minkowski centre of the data, against
+    a second centre that stays there; when it is stable it is taken out, and the next grows
+    from what is left, until nothing is left. Both clusters carry feature weights. If there
+    are fewer clusters than asked for, the rows farthest from the centres found complete
+    them.
+    """
+    problem = problem._replace(swift=False, anchored=False)
+    p, scale = problem.geometry.p, problem.scale
+    middle, _ = one_cluster(X, sample_weight, feature_scale, p)
+    left = np.flatnonzero(sample_weight > 0)
+    found, sizes = [], []
+    while len(left) and len(found) < len(X):
+        rows, mass = np.ascontiguousarray(X[left]), sample_weight[left]
+        members, center = _anomalous_cluster(rows, mass, middle, feature_scale, problem)
+        found.append(center)
+        sizes.append(mass[members].sum())
+        left = left[~members]
+    largest = np.argsort(-np.asarray(sizes), kind="stable")[:n_clusters]
+    centers = np.asarray(found, dtype=X.dtype)[largest]
+    while len(centers) < n_clusters:
+        model = make_model(centers, np.ones_like(centers), p, scale, X.dtype)
+        _, nearest = assign(X, model)
+        farthest = np.argmax(np.where(sample_weight > 0, nearest, -1))
+        centers = np.vstack([centers, X[farthest]])
+    return centers
+
+
+def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
+    """Members and centre of the cluster around the row farthest from `middle`."""
+    p, scale = problem.geometry.p, problem.scale
+    weights = np.full((2, X.shape[1]), 1 / problem.groups.n_variables, dtype=X.dtype)
+    _, away = assign(X, make_model(middle[None, :], weights[:1], p, scale, X.dtype))
+    seed = np.argmax(away)
+    center = X[seed]
+    members, seen = None, set()
+    while True:
+        pair = np.stack([middle, center])
+        labels, _ = assign(X, make_model(pair, weights, p, scale, X.dtype))
+        inside = labels == 1
+        # Weights may pull every row to the middle; the cluster keeps at least its seed.
+        inside[seed] |= not inside.any()
+        fingerprint = hash(inside.tobytes())
+        if fingerprint in seen:
+            return members, center
+        seen.add(fingerprint)
+        members = inside
+        result = descend(
+            X[members], sample_weight[members], center[None, :], feature_scale, problem
+        )
+        center, weights[1] = result.centers[0], result.weights[0]
+        if not members.all():
+            weights[0] = _weights_about(middle, X[~members], sample_weight[~members], problem)
+
+
+def _weights_about(center, X, sample_weight, problem):
+    """Feature weights (Eq. 4) of one cluster whose centre is given."""
+    p, dispersions = problem.geometry.p, np.zeros(X.shape[1])
+    for first in range(0, len(X), problem.chunk):
+        rows = slice(first, first + problem.chunk)
+        away = np.abs(X[rows] - center) * problem.scale
+        dispersions += sample_weight[rows] @ away.astype(np.float64) ** p
+    with np.errstate(divide="ignore"):
+        log_dispersions = np.log(dispersions)[None, :] - p * np.log(problem.scale)
+    offset, groups = problem.log_offset, problem.groups
+    if problem.moving_offset:
+        offset = log_mean_dispersion(log_dispersions, groups)
+    weights = np.empty_like(log_dispersions)
+    update_weights(weights, log_dispersions, offset, p, problem.weighting, groups)
+    return weights[0]

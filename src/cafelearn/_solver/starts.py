@@ -1,0 +1,349 @@
+"""The starts of mwk-means: what they need, running them, and the best one as attributes."""
+
+import sys
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from cafelearn import _progress
+from cafelearn._compiling_note import note_compiling
+from cafelearn._seeds import seed_sequence
+from cafelearn._solver import seeding
+from cafelearn._solver.descent import Interrupts, descend, one_cluster
+from cafelearn._solver.iteration import (
+    data_scale,
+    exceeds_single,
+    extreme_unit,
+    half_span,
+    is_constant,
+    make_problem,
+)
+from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._solver.kernels.weights import WEIGHTINGS, log_mean_dispersion, make_groups
+from cafelearn._validation import (
+    check_data,
+    check_enough_rows,
+    check_weights,
+    ordinary_weights,
+    weight_exponent,
+)
+from cafelearn._variables import set_variables, variable_codes
+from cafelearn._warning import warn_caller
+
+# Starts often end in the same clustering; rounding must not decide between them.
+TIE = 1e-9
+# With early_stopping, so many starts run to their end, and the others against the best of them.
+PILOTS = 5
+
+
+class Units(NamedTuple):
+    """Powers of two that keep extreme data and weights from leaving the format."""
+
+    data: float = 1.0  # the rows were multiplied by this
+    weight_exponent: int = 0  # the weights by 2 to this
+
+    def log_dispersion(self, p):
+        """What that has added to the logarithm of a dispersion."""
+        if self == NO_UNITS:
+            return 0.0
+        return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
+
+
+NO_UNITS = Units()
+
+
+# As many of the best clusterings found on a sample are refined on all rows, but none whose
+# objective there exceeds the best one by more than this (in logarithms).
+REFINED, CLOSE = 3, 0.02
+
+
+class Job:
+    """All starts of one estimator: what to run, and the best result so far."""
+
+    def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
+        self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
+        self.on_sample, self.finalists = None, []  # see `sample_job`
+        self.ranges = None  # of the features, halved
+        self.feature_scale, self.problem = feature_scale, problem
+        self.start, self.seeds = start, seeds
+        self.best, self.log_objectives = None, []
+        self.to_beat = np.inf
+        self.units, self.interrupts = NO_UNITS, Interrupts()
+
+    @property
+    def log_unit(self):
+        """What its units have added to the logarithm of a dispersion."""
+        return self.units.log_dispersion(self.estimator.p)
+
+    @property
+    def n_pilots(self):
+        """How many starts run to their end whatever happens."""
+        return PILOTS if self.estimator.early_stopping else len(self.seeds)
+
+    def refine(self):
+        """Begin with the best clusterings found on the sample."""
+        limit = self.on_sample.best.log_inertia + CLOSE
+        found = [result for result in self.on_sample.finalists if result.log_inertia <= limit]
+        self.seeds = [(result.centers, result.weights) for result in found]
+        self.start = _as_it_is
+
+    def run(self, seed, n_threads):
+        """Descend from the start that this seed gives."""
+        centers, weights = self.start(seed)
+        return descend(
+            self.X,
+            self.sample_weight,
+            centers,
+            self.feature_scale,
+            self.problem,
+            n_threads,
+            self.interrupts,
+            weights,
+        )
+
+    def end_pilots(self):
+        """From now on a start has to be better than those taken so far."""
+        if self.estimator.early_stopping:
+            self.problem = self.problem._replace(to_beat=self.to_beat)
+
+    def take(self, result):
+        """Keep a result if it is the best; the first of several that agree."""
+        self.log_objectives.append(result.log_inertia)
+        if result.stop_reason == "abandoned":
+            return
+        self.to_beat = min(self.to_beat, result.log_path[-1])
+        if self.best is None or result.log_inertia < self.best.log_inertia - TIE:
+            self.best = result
+        values = [other.log_inertia for other in self.finalists]
+        if all(abs(result.log_inertia - value) > TIE for value in values):
+            self.finalists.append(result)
+            self.finalists.sort(key=lambda result: result.log_inertia)
+            del self.finalists[REFINED:]
+
+
+def _as_it_is(start):
+    return start
+
+
+def is_sampled(estimator, n_rows):
+    """Whether the starts of an estimator run on a sample of so many rows."""
+    size = estimator.subsample
+    return size is not None and isinstance(estimator.init, str) and n_rows > 2 * size
+
+
+def sample_job(job, rows, mass, low, high, offset):
+    """The Job of the same starts on a sample of the rows, with weights that stand for all."""
+    estimator, scale = job.estimator, job.problem.scale
+    problem = problem_of(estimator, rows, scale, offset)
+    start = seeding.make_start(estimator, rows, mass, low, high, offset)
+    sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
+    sampled.units = job.units
+    return sampled
+
+
+def sample_seed(seeds):
+    """The seed of the sample that the starts of these seeds run on."""
+    return seeds[0].spawn(1)[0]
+
+
+def prepare(estimator, X, sample_weight=None, shared=None):
+    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
+
+    `shared` is a dictionary that holds what the jobs of the same rows have in common.
+    """
+    X = check_data(estimator, X)
+    set_variables(estimator)
+    sample_weight = check_weights(sample_weight, X, estimator)
+    check_enough_rows(estimator, X)
+    if X.dtype == np.float32 and exceeds_single(X.min(axis=0), X.max(axis=0), estimator.p):
+        X = X.astype(np.float64)
+    exponent = weight_exponent(sample_weight.max())
+    sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
+    # Rows without weight must not count, not even for the scale.
+    weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
+    low, high = weighed.min(axis=0), weighed.max(axis=0)
+    warn_of_constant_features(estimator, is_constant(low, high))
+    shown, scale = X, data_scale(low, high)[0]
+    units = Units(extreme_unit(scale, X.dtype), exponent)
+    if units.data != 1:
+        X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
+    scale, feature_scale = data_scale(low, high)
+    offset = log_offset(
+        estimator,
+        lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1],
+        units,
+    )
+    problem = problem_of(estimator, X, scale, offset)
+    job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
+    job.units, job.ranges = units, half_span(low, high)
+    if is_sampled(estimator, len(X)):
+        shared = {} if shared is None else shared
+        if "draw" not in shared:
+            shared["draw"] = seeding.rows_to_draw(X, sample_weight, low, high)
+        rng = np.random.default_rng(sample_seed(job.seeds))
+        rows, mass = seeding.draw_sample(X, shared["draw"], estimator.subsample, rng)
+        job.on_sample = sample_job(job, rows, mass, low, high, offset)
+    else:
+        shown = shown, units.data
+        job.start = seeding.make_start(estimator, X, sample_weight, low, high, offset, shown)
+    return job
+
+
+def problem_of(estimator, X, scale, offset):
+    """The Problem of an estimator on these rows."""
+    return make_problem(
+        X,
+        estimator.p,
+        scale,
+        offset,
+        estimator.max_iter,
+        estimator.tol,
+        estimator.weighting,
+        variable_codes(estimator),
+    )
+
+
+def run_starts(jobs, n_jobs, verbose=0):
+    """Run all starts of all jobs in one pool of workers, and fit their estimators.
+
+    Starts run in parallel if they are many, else the rows of each do.
+    """
+    sampled = [job for job in jobs if job.on_sample is not None]
+    first = [job.on_sample or job for job in jobs]
+    n_starts = sum(len(job.seeds) for job in first)
+    run_round(first, n_jobs, verbose, 0, n_starts + len(sampled))
+    for job in sampled:
+        job.refine()
+    n_refined = sum(len(job.seeds) for job in sampled)
+    run_round(sampled, n_jobs, verbose, n_starts, n_starts + n_refined)
+    for job in jobs:
+        set_attributes(job)
+
+
+def run_round(jobs, n_jobs, verbose, done, total):
+    """Run the starts of jobs, the first of which is number `done` of `total`."""
+    for job in jobs:
+        note_compiling(len(job.X))
+    pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
+    others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
+    try:
+        # In two rounds, so that what a start has to beat does not depend on who comes first.
+        for tasks in (pilots, others):
+            for job, result in _run_tasks(tasks, n_jobs):
+                done += 1
+                job.take(result)
+                report_start(job, result, done, total, verbose)
+            for job in jobs:
+                job.end_pilots()
+    except BaseException:
+        # Those that run on other threads would go on for nobody.
+        for job in jobs:
+            job.interrupts.halt()
+        raise
+
+
+def _run_tasks(tasks, n_jobs):
+    """Run starts in parallel, or the rows of each; yields the job and result of each."""
+    if not tasks:
+        return
+    n_threads = effective_n_jobs(n_jobs)
+    X = tasks[0][0].X
+    n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
+    by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
+    # Short fits go to the workers several at a time.
+    batch = max(1, len(tasks) // (16 * n_threads))
+    batches = [tasks[i : i + batch] for i in range(0, len(tasks), batch)]
+
+    def run(tasks):
+        return [job.run(seed, n_threads if by_rows else 1) for job, seed in tasks]
+
+    if n_threads == 1 or by_rows:
+        results = map(run, batches)
+    else:
+        workers = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        results = workers(delayed(run)(tasks) for tasks in batches)
+    for tasks_done, results_done in zip(batches, results, strict=True):
+        for (job, _), result in zip(tasks_done, results_done, strict=True):
+            yield job, result
+
+
+def report_start(job, result, done, n_starts, verbose):
+    """Report that a start has ended: as progress, and with verbose=2 as a line."""
+    _progress.report(done, n_starts)
+    if verbose > 1:
+        sys.stderr.write(
+            f"start {done}/{n_starts} (p={job.estimator.p:g}): objective "
+            f"{to_units(result.log_inertia - job.log_unit):.6g}, {result.n_iter} iterations, "
+            f"{result.stop_reason}\n"
+        )
+
+
+def to_units(log_values):
+    """exp, which may honestly leave the range of a float (p = 50 on data of 1e100)."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(log_values)
+
+
+def warn_of_constant_features(estimator, constant):
+    offset = estimator.dispersion_offset
+    if isinstance(offset, str) or offset > 0 or not uses_offset(estimator):
+        return
+    if constant.any() and not constant.all():
+        names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
+        shown = ", ".join(repr(name) for name in names[:5].tolist())
+        warn_caller(
+            f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
+            f"that do not vary, and {len(names)} of X are constant ({shown}"
+            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset."
+        )
+
+
+def start_seeds(estimator):
+    """One SeedSequence for each start."""
+    many = callable(estimator.init) or isinstance(estimator.init, str)
+    many = many and not _is(estimator.init, "anomalous")
+    return seed_sequence(estimator.random_state).spawn(estimator.n_init if many else 1)
+
+
+def _is(value, name):
+    return isinstance(value, str) and value == name
+
+
+def uses_offset(estimator):
+    """Whether `dispersion_offset` has an effect on the weights of this estimator."""
+    return WEIGHTINGS[estimator.weighting].uses_offset
+
+
+def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
+    """Log of the constant that is added to the dispersions, or the word "mean"."""
+    offset = estimator.dispersion_offset
+    if not uses_offset(estimator):
+        return -np.inf
+    if _is(offset, "mean"):
+        return "mean"
+    if _is(offset, "fixed"):
+        log_dispersions = np.atleast_2d(one_cluster_dispersions())
+        groups = make_groups(log_dispersions.shape[1], variable_codes(estimator))
+        mean = log_mean_dispersion(log_dispersions, groups)
+        return mean + np.log(0.1 / estimator.n_clusters)
+    return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf
+
+
+def set_attributes(job):
+    """Fit the estimator of a job whose starts have all ended."""
+    estimator, result, shift = job.estimator, job.best, job.log_unit
+    centers, unit = result.centers, job.units.data
+    estimator.labels_ = result.labels
+    estimator.cluster_centers_ = centers if unit == 1 else centers / centers.dtype.type(unit)
+    estimator.feature_weights_ = result.weights
+    estimator.dispersions_ = to_units(result.log_dispersions - shift)
+    estimator.inertia_ = float(to_units(result.log_inertia - shift))
+    estimator.objective_path_ = to_units(result.log_path - shift)
+    objectives = (job.on_sample or job).log_objectives
+    estimator.init_objectives_ = to_units(np.asarray(objectives) - shift)
+    estimator.n_iter_ = result.n_iter
+    estimator.stop_reason_ = result.stop_reason
+    estimator._scale = job.problem.scale * unit
+    estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)
+    estimator._ranges = job.ranges.astype(np.float64)

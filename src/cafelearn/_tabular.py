@@ -1,0 +1,314 @@
+"""TabularCAFE: CAFE for tables as they are found, with text and missing values."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn._cafe import CAFE
+from cafelearn._encoding import TableEncoder
+from cafelearn._notebook import NotebookMixin
+from cafelearn._profiles import ProfileMixin
+from cafelearn._typing import MatrixLike
+from cafelearn._validation import is_dask
+from cafelearn.diagnosis import Finding
+
+__all__ = ["TabularCAFE"]
+
+
+class TabularCAFE(
+    NotebookMixin,
+    ProfileMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """CAFE on a data frame of numbers, text and truth values.
+
+    The columns are encoded by a :class:`~cafelearn.TableEncoder`, with the
+    categories, medians and constant columns of the training rows, and given to CAFE. Dates
+    become numbers; identifiers, free text and constant columns are left out, see
+    ``encoder_.treatments_``.
+
+    Parameters
+    ----------
+    cafe : CAFE, default=None
+        The settings; it is cloned. None means ``CAFE()``.
+    impute : {"median"} or None, default=None
+        What to do with missing values: refuse them, or impute the median of numbers and the
+        most frequent value of categories.
+    categorical : sequence of str, default=()
+        Columns that are to be treated as categories, whatever they look like.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    id_column : str, default=None
+        The column that names the rows. It is left out of the fit.
+    max_categories : int, default=100
+        Columns of categories with more distinct values than this are refused.
+    numeric : sequence of str, default=()
+        Columns that are to be used as numbers, even if they look like identifiers.
+    group_categories : bool, default=True
+        Whether the encoded columns of a category are one variable, with one weight per
+        cluster, which counts as much as a number whatever the number of its values; see
+        `feature_groups` of :class:`CAFE`. False weighs each value by itself. If `cafe` has
+        `feature_groups` of its own, labels of the encoded columns, these are used.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+        The fitted encoder.
+    cafe_ : CAFE
+        The fitted CAFE.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    n_clusters_ : int
+        The number of clusters, given or chosen, see :class:`CAFE`.
+    n_clusters_table_ : pandas.DataFrame or None
+        The numbers of clusters that were tried, see :class:`CAFE`.
+    diagnosis_ : list of Finding
+        What speaks against the fit, see :class:`CAFE`.
+    loadings_ : DataFrame
+        How the encoded columns enter each extracted feature, see :class:`CAFE`.
+    n_features_in_ : int
+        Number of columns seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns seen during :meth:`fit`. Defined only when `X` has names that are
+        all strings.
+
+    See Also
+    --------
+    CAFE : The method itself, on numbers.
+
+    Examples
+    --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn import TabularCAFE
+    >>> table = load("iris").frame.assign(big=lambda t: t.iloc[:, 0] > 6)
+    >>> model = TabularCAFE(CAFE(3, p=2.0, n_init=5, random_state=0), drop=["target"])
+    >>> model.fit_transform(table).shape
+    (150, 3)
+    >>> model.weights_frame().columns[-2:].tolist()
+    ['petal_width', 'big']
+    """
+
+    _parameter_constraints = {
+        "cafe": [CAFE, None],
+        "impute": [StrOptions({"median"}), None],
+        "categorical": ["array-like"],
+        "drop": ["array-like"],
+        "id_column": [str, None],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "numeric": ["array-like"],
+        "group_categories": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        cafe: CAFE | None = None,
+        *,
+        impute: str | None = None,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        id_column: str | None = None,
+        max_categories: int | None = 100,
+        numeric: Sequence[str] = (),
+        group_categories: bool = True,
+    ):
+        self.cafe = cafe
+        self.impute = impute
+        self.categorical = categorical
+        self.drop = drop
+        self.id_column = id_column
+        self.max_categories = max_categories
+        self.numeric = numeric
+        self.group_categories = group_categories
+
+    # The CAFE of the user is not fitted yet.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Encode the table and fit CAFE.
+
+        Parameters
+        ----------
+        X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
+            The table. A Dask dataframe is fitted where it lies, see
+            ``cafelearn._dask``, and the other methods are lazy on it.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : TabularCAFE
+            The fitted estimator.
+        """
+        names = [] if self.id_column is None else [self.id_column]
+        self.encoder_ = TableEncoder(
+            self.impute,
+            categorical=self.categorical,
+            drop=list(dict.fromkeys([*self.drop, *names])),
+            max_categories=self.max_categories,
+            numeric=self.numeric,
+        )
+        encoded = self.encoder_.fit(X).transform(X)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        if hasattr(self.encoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+        cafe = clone(CAFE() if self.cafe is None else self.cafe)
+        if self.group_categories and cafe.feature_groups is None:
+            cafe.set_params(feature_groups=self.encoder_.variables_out())
+        self.cafe_ = cafe.fit(encoded)
+        self.labels_ = self.cafe_.labels_
+        self.n_iter_ = self.cafe_.n_iter_
+        return self
+
+    def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
+        """Fit, and extract the features of the training rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The same as ``fit(X).transform(X)``.
+        """
+        return self.fit(X).transform(X)
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Extract the features of new rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            See :meth:`CAFE.transform`.
+        """
+        return self._fitted().transform(self.encode(X))
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Find the cluster of each row.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the nearest centre.
+        """
+        return self._fitted().predict(self.encode(X))
+
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
+        """How clearly each row belongs to its cluster.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            See :meth:`CAFE.assignment_margin`.
+        """
+        return self._fitted().assignment_margin(self.encode(X))
+
+    def weights_frame(self) -> pd.DataFrame:
+        """The feature weights as a table with names.
+
+        Returns
+        -------
+        weights : pandas.DataFrame of shape (n_clusters, n_features)
+            One row per cluster, one column per variable: a column of the table.
+        """
+        return self._fitted().weights_frame()
+
+    def encode(self, X: MatrixLike) -> pd.DataFrame:
+        """The numbers that CAFE is given for a table.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        encoded : pandas.DataFrame of shape (n_samples, n_features)
+            One row per row of `X`; the index is the `id_column` where there is one, and
+            that of `X` for a Dask dataframe.
+        """
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(X)
+        if is_dask(X):
+            return encoded
+        if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
+            encoded.index = pd.Index(X[self.id_column], name=self.id_column)
+        return encoded
+
+    def _profiled(self, X):
+        return self._fitted(), self.encode(X)
+
+    def _profile_columns(self):
+        return self.encoder_.columns_out()
+
+    def _profile_dates(self):
+        treatments = self.encoder_.treatments_
+        return treatments.index[treatments["kind"] == "date"].tolist()
+
+    @property
+    def loadings_(self):
+        """How the encoded columns enter each extracted feature."""
+        return self._fitted().loadings_
+
+    @property
+    def diagnosis_(self) -> list[Finding]:
+        """What speaks against the fit, as a list of Finding."""
+        return self._fitted().diagnosis_
+
+    @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        return self._fitted().n_clusters_
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters that were tried, one row each; None if one was given."""
+        return self._fitted().n_clusters_table_
+
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.cafe_
+
+    @property
+    def _n_features_out(self):
+        return self.cafe_._n_features_out
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.impute is not None
+        return tags

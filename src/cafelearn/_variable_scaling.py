@@ -1,0 +1,70 @@
+"""Scalings of variables of several columns, which count as one variable each.
+
+A variable of several columns is a point with as many coordinates. It is scaled as a number is:
+"range" divides it by its diameter, "standard" by the root of its total variance.
+"""
+
+import numpy as np
+
+from cafelearn._candidates import make_scaler
+from cafelearn._scaling import fit_scaler
+from cafelearn._variables import largest_sums, several_columns, sum_over_variables
+
+
+def scaling_key(candidate, codes):
+    """What candidates that are given the same scaled rows have in common.
+
+    `codes` are the numbers of the columns' variables, or None. The diameter of a variable
+    depends on p.
+    """
+    by_p = _is_named(candidate.scaling, "range") and several_columns(codes).any()
+    return id(candidate.scaling), candidate.p if by_p else None
+
+
+def fit_scalers(candidates, X, sample_weight=None, codes=None):
+    """The fitted scalers of candidates, by their keys."""
+    facts = None
+    if several_columns(codes).any():
+        kept = X if sample_weight is None else X[sample_weight > 0]
+        low, high = kept.min(axis=0), kept.max(axis=0)
+        facts = low, high, largest_sums(kept, low, high, codes)
+    scalers = {}
+    for candidate in candidates:
+        key = scaling_key(candidate, codes)
+        if key not in scalers:
+            scaler = fit_scaler(make_scaler(candidate.scaling), X, sample_weight)
+            scalers[key] = scaler
+            if facts is not None:
+                scale_as_one(scaler, candidate, codes, *facts)
+    return scalers
+
+
+def scale_as_one(scaler, candidate, codes, low, high, sums):
+    """Let the fitted scaler of a candidate treat the columns of each variable as one.
+
+    Only those that CAFE knows by their names are changed: a scaler of the user's own does
+    what it does. `sums` are the `largest_sums` of the rows.
+    """
+    several = several_columns(codes)
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    # Halves first: the plain difference of huge numbers overflows.
+    span = high / 2 - low / 2
+    varies = several & (span > 0)
+    if _is_named(candidate.scaling, "range"):
+        # With u, u' in [0, 1], |u - u'|^p is at most 1 and at most u + u'. So the p-th power of
+        # a distance is at most this; it is 2 for two categories, which differ in two columns.
+        farthest = np.minimum(np.bincount(codes, weights=span > 0), 2 * sums)[codes]
+        diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
+        scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
+    elif _is_named(candidate.scaling, "standard"):
+        # In units of the ranges, so that columns of other units count as well.
+        variance = np.divide(
+            scaler.var_, (2 * span) ** 2, out=np.zeros(len(span)), where=varies
+        )
+        total = np.sqrt(sum_over_variables(variance, codes))[codes]
+        varies &= total > 0
+        scaler.scale_ = np.where(varies, 2 * span * total, scaler.scale_)
+
+
+def _is_named(scaling, name):
+    return isinstance(scaling, str) and scaling == name

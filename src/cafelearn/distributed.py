@@ -1,0 +1,26 @@
+"""Fit to Dask arrays and dataframes: on a cluster, or to data larger than memory.
+
+Nothing needs to be called here: the estimators take Dask collections. Every pass over the
+data is one task for each block, which serves all starts of all exponents at once and
+returns sums of the size of the centres; the client merges them and decides what to ask
+for next. No block leaves its worker. With a :class:`distributed.Client` the passes run on
+its cluster, without one on threads.
+
+Examples
+--------
+>>> import dask.array as da
+>>> import numpy as np
+>>> from cafelearn import MinkowskiWeightedKMeans
+>>> X = np.repeat([[0.0, 1.0], [5.0, 3.0]], 50, axis=0)
+>>> X += np.random.default_rng(0).normal(scale=0.1, size=X.shape)
+>>> model = MinkowskiWeightedKMeans(n_clusters=2, p=1.5, n_init=2, random_state=0)
+>>> labels = model.fit(da.from_array(X, chunks=(30, 2))).labels_
+>>> type(labels).__name__, labels.chunks
+('Array', ((30, 30, 30, 10),))
+>>> bool((labels.compute() == model.fit(X).labels_).all())
+True
+"""
+
+from cafelearn._dask.files import from_npy
+
+__all__ = ["from_npy"]

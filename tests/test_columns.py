@@ -1,0 +1,276 @@
+"""Dates, identifiers and free text in tables: what is done with them, said and overridden."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cafelearn import CAFE, TableEncoder, TabularCAFE
+from cafelearn._columns import SKETCH, as_days, look_at, merge_looks
+from cafelearn.persistence import load_model, save_model
+
+dd = pytest.importorskip("dask.dataframe")
+pl = pytest.importorskip("polars")
+
+N = 200
+QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
+
+
+def dates(rng, n=N):
+    return pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+
+
+@pytest.fixture
+def table():
+    """Two kinds of customers, and all that tables have beside."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(N) % 2
+    return pd.DataFrame(
+        {
+            "customer_id": rng.permutation(100_000)[:N],
+            "line": rng.permutation(N) + 7,
+            "name": [f"N{i}" for i in range(N)],
+            "note": [f"they said {i} things to us" for i in range(N)],
+            "spend": rng.normal(np.where(kind, 10, 40), 3),
+            "visits": rng.integers(0, 60, N),
+            "signup": dates(rng) + pd.to_timedelta(1000 * kind, "D"),
+            "renewal": dates(rng).strftime("%Y-%m-%d"),
+            "stay": pd.to_timedelta(rng.integers(0, 500, N), "h"),
+            "plan": np.where(kind, "free", "paid"),
+            "country": "x",
+        }
+    )
+
+
+class TestTreatments:
+    def test_each_kind(self, table):
+        found = TableEncoder().fit(table).treatments_
+        assert found["kind"].to_dict() == {
+            "customer_id": "identifier",
+            "line": "identifier",
+            "name": "identifier",
+            "note": "free text",
+            "spend": "number",
+            "visits": "number",
+            "signup": "date",
+            "renewal": "date",
+            "stay": "duration",
+            "plan": "category",
+            "country": "constant",
+        }
+        assert found.loc["line", "reason"] == "counts the rows, from 7 to 206"
+        assert found.loc["note"].tolist()[1:] == ["left out", "200 distinct values in 200 rows"]
+        assert found.loc["signup", "reason"] == "dates, as days since 1970-01-01"
+
+    @pytest.mark.parametrize("n_parts", [1, 3, 40])
+    def test_the_same_for_all_frames(self, table, n_parts):
+        lazy = dd.from_pandas(table, npartitions=n_parts)
+        here, there = TableEncoder().fit(table), TableEncoder().fit(lazy)
+        pd.testing.assert_frame_equal(here.treatments_, there.treatments_)
+        encoded = here.transform(table)
+        pd.testing.assert_frame_equal(encoded, there.transform(lazy).compute())
+        frame = pl.from_pandas(table)
+        pd.testing.assert_frame_equal(here.treatments_, TableEncoder().fit(frame).treatments_)
+        pd.testing.assert_frame_equal(encoded, TableEncoder().fit_transform(frame))
+
+    def test_overrides(self, table):
+        encoder = TableEncoder(
+            numeric=["customer_id"], categorical=["name", "line"], drop=["signup"]
+        ).set_params(max_categories=N)
+        found = encoder.fit(table).treatments_["treatment"]
+        assert found[["customer_id", "name", "line"]].tolist() == [
+            "number",
+            "category",
+            "category",
+        ]
+        assert found["signup"] == "left out"
+        assert len(encoder.categories_["line"]) == N
+        assert encoder.transform(table)["customer_id"].tolist() == table["customer_id"].tolist()
+        as_categories = TableEncoder(categorical=["renewal"], max_categories=N).fit(table)
+        assert "renewal" in as_categories.categories_
+
+    def test_truth_values_and_categories_as_numbers(self):
+        codes = pd.Categorical([1, 3, 1])
+        frame = pd.DataFrame({"flag": [True, False, True], "code": codes, "t": ["7", "8", "9"]})
+        for X in (frame, dd.from_pandas(frame, npartitions=2)):
+            encoder = TableEncoder(numeric=["flag", "code", "t"]).fit(X)
+            encoded = encoder.transform(frame)
+            assert encoded.to_numpy().tolist() == [[1, 1, 7], [0, 3, 8], [1, 1, 9]]
+            with pytest.raises(ValueError, match="needs numbers in column 't', got 'x'"):
+                TableEncoder(numeric=["t"]).fit(X.assign(t="x"))
+
+    def test_bad_names(self, table):
+        with pytest.raises(ValueError, match=r"cannot find column 'lines'.*'line'"):
+            TableEncoder(numeric=["lines"]).fit(table)
+        with pytest.raises(ValueError, match=r"either numeric or categorical.*both for 'line'"):
+            TableEncoder(numeric=["line"], categorical=["line"]).fit(table)
+        with pytest.raises(ValueError, match=r"left out 'name' \(identifier: 200 distinct"):
+            TableEncoder().fit(table[["name"]])
+
+    def test_numbers_that_are_no_identifiers(self):
+        rng = np.random.default_rng(1)
+        distinct = rng.permutation(10_000)[:N]
+        frame = pd.DataFrame(
+            {
+                "salary": distinct,  # all different, under no such name
+                "paid": distinct,  # the name ends in "id"
+                "group_id": rng.integers(0, 5, N),  # such a name, not different
+                "index": distinct + 0.5,  # no whole numbers
+                "rank": np.r_[np.arange(N - 1), 0],  # one of them twice
+            }
+        )
+        assert set(TableEncoder().fit(frame).treatments_["kind"]) == {"number"}
+        few = pd.DataFrame({"id": range(10), "word": list("abcdefghij")})
+        assert list(TableEncoder().fit(few).treatments_["kind"]) == ["number", "category"]
+
+    @pytest.mark.parametrize("name", ["id", "ID", "order id", "orderId", "row_key"])
+    def test_names_of_identifiers(self, name):
+        frame = pd.DataFrame({name: np.arange(20) ** 2, "a": np.arange(20) % 4})
+        assert TableEncoder().fit(frame).treatments_.loc[name, "kind"] == "identifier"
+
+    def test_long_answers_to_few_questions_are_categories(self):
+        answers = ["I agree with all of it", "I do not agree with it", "I have no idea at all"]
+        frame = pd.DataFrame({"answer": answers * 20, "a": range(60)})
+        assert list(TableEncoder().fit(frame).categories_) == ["answer"]
+
+    def test_left_out_columns_need_not_be_there(self, table, recwarn):
+        encoder = TableEncoder().fit(table)
+        used = table.drop(columns=["customer_id", "line", "name", "note", "country"])
+        pd.testing.assert_frame_equal(encoder.transform(used), encoder.transform(table))
+        assert not recwarn.list
+
+
+class TestDates:
+    def test_days(self):
+        text = ["1970-01-02", "1970-01-01 12:00", "1970-01-01T02:00+02:00", None, "9999-12-31"]
+        days = as_days(pd.Series(text))
+        assert days[:3].tolist() == [1, 0.5, 0]
+        assert np.isnan(days[3])
+        assert days[4] == 2932896
+        zone = pd.Series(pd.to_datetime(["2020-06-01"])).dt.tz_localize("Europe/Berlin")
+        assert as_days(zone) == as_days(pd.Series(["2020-05-31T22:00Z"]))
+        assert as_days(zone) == pytest.approx(18414 - 1 / 12, rel=1e-12)
+        assert as_days(pd.Series(pd.PeriodIndex(["1970-02"], freq="M"))) == 31
+        with pytest.raises(ValueError, match="no dates"):
+            as_days(pd.Series([3]))
+
+    @pytest.mark.parametrize("other", ["2020-02-30", "soon", "31.12.2020", "1234-5678-90"])
+    def test_text_with_something_else_is_text(self, other):
+        frame = pd.DataFrame({"day": ["2020-01-01", "2020-01-02", other] * 8, "a": range(24)})
+        assert list(TableEncoder().fit(frame).categories_) == ["day"]
+        lazy = dd.from_pandas(frame, npartitions=8)
+        assert list(TableEncoder().fit(lazy).categories_) == ["day"]
+
+    def test_parts_that_differ(self):
+        # The first half looks like dates, and a whole part has no values at all.
+        days = ["2020-01-01", "2020-01-02"] * 10
+        for rest, kind in ((days, "date"), (["a", "b"] * 10, "category")):
+            frame = pd.DataFrame({"day": days + [None] * 20 + rest, "a": np.arange(60) % 7})
+            for X in (frame.fillna({"day": days[0]}), dd.from_pandas(frame, npartitions=6)):
+                encoder = TableEncoder()
+                if isinstance(X, pd.DataFrame):
+                    encoder.fit(X)
+                    assert encoder.treatments_.loc["day", "kind"] == kind
+                else:
+                    with pytest.raises(ValueError, match="'day' has 20"):
+                        encoder.fit(X)
+
+    def test_new_rows(self, table):
+        encoder = TableEncoder().fit(table)
+        other = table.assign(signup=table["signup"].dt.strftime("%Y-%m-%d"))
+        pd.testing.assert_frame_equal(encoder.transform(other), encoder.transform(table))
+        with pytest.raises(ValueError, match="needs dates in column 'renewal', got 'soon'"):
+            encoder.transform(table.assign(renewal="soon"))
+        with pytest.raises(ValueError, match="needs dates in column 'signup', got '5'"):
+            encoder.transform(table.assign(signup=5))
+
+    def test_gaps(self, table):
+        table.loc[3, "signup"] = pd.NaT
+        table.loc[[4, 5], "renewal"] = None
+        with pytest.raises(ValueError, match="'signup' has 1, 'renewal' has 2"):
+            TableEncoder().fit(table)
+        encoder = TableEncoder("median").fit(table)
+        assert encoder.transform(table)["signup"].iloc[3] == encoder.fillings_["signup"]
+
+    def test_single_precision_does_not_round_times(self):
+        times = pd.to_datetime(["2020-01-01 00:00:01", "2020-01-01 00:00:02"])
+        frame = pd.DataFrame({"a": np.float32([1, 2]), "time": times})
+        encoded = TableEncoder().fit_transform(frame)["time"]
+        assert encoded.diff().iloc[1] * 86_400 == pytest.approx(1, abs=1e-5)
+
+
+class TestLooks:
+    def test_estimates_do_not_depend_on_the_division(self):
+        rng = np.random.default_rng(0)
+        column = pd.Series(rng.integers(0, 60_000, 200_000))
+        whole = look_at(column, "number")
+        parts = [
+            look_at(column.iloc[i : i + 9_000], "number") for i in range(0, 200_000, 9_000)
+        ]
+        merged = merge_looks(parts)
+        assert len(whole.hashes) == SKETCH
+        np.testing.assert_array_equal(whole.hashes, merged.hashes)
+        assert merged[:4] == whole[:4]
+        assert whole.n_distinct == pytest.approx(column.nunique(), rel=0.1)
+        assert not whole.is_distinct
+        assert look_at(pd.Series(np.arange(200_000)), "number").is_distinct
+
+    def test_huge_whole_numbers(self):
+        huge = pd.DataFrame(
+            {"id": np.arange(20, dtype=np.uint64) * 2**12 + 2**63, "a": range(0, 40, 2)}
+        )
+        assert TableEncoder().fit(huge).treatments_["treatment"].tolist() == ["number"] * 2
+        objects = pd.DataFrame({"o": [2**80 * i for i in range(20)], "a": range(0, 40, 2)})
+        assert "o" in TableEncoder().fit(objects).numbers_
+
+
+class TestModel:
+    def test_profiles_speak_of_dates(self, table, tmp_path):
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0)).fit(table)
+        profile = model.profile_frame(table)
+        words = profile.loc[profile["variable"] == "signup", "description"]
+        assert words.str.fullmatch(
+            r"signup 20\d\d-\d\d-\d\d \(overall 20\d\d-\d\d-\d\d\)"
+        ).all()
+        assert not {"customer_id", "line", "name"} & set(model.weights_frame())
+        loaded = load_model(save_model(model, tmp_path / "model.skops"))
+        pd.testing.assert_frame_equal(loaded.profile_frame(table), profile)
+        pd.testing.assert_frame_equal(loaded.encoder_.treatments_, model.encoder_.treatments_)
+
+    def test_dates_within_a_day_have_times(self):
+        kind = np.arange(60) % 2
+        time = pd.Timestamp("2024-05-31") + pd.to_timedelta(8 + 9 * kind, "h")
+        frame = pd.DataFrame({"time": time, "a": kind + np.linspace(0, 0.1, 60)})
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0)).fit(frame)
+        words = " ".join(model.profile_frame(frame)["description"])
+        assert "time 2024-05-31 08:00 (overall 2024-05-31 12:30)" in words
+
+
+class TestCommand:
+    def test_said_in_one_line_each(self, table, cafe, tmp_path):
+        path = tmp_path / "table.csv"
+        table.drop(columns="stay").to_csv(path, index=False)
+        code, _, err = cafe("fit", path, "-k", 2, *QUICK)
+        assert code == 0, err
+        lines = err.splitlines()
+        (left_out,) = [line for line in lines if "Left out: " in line]
+        assert "'customer_id' (identifier: whole numbers under such a name" in left_out
+        assert "'note' (free text: 200 distinct values in 200 rows)" in left_out
+        assert "--numeric or --category" in left_out
+        (days,) = [line for line in lines if "days since 1970-01-01" in line]
+        assert "'signup', 'renewal'" in days
+
+    def test_overrides_and_json(self, table, cafe, tmp_path):
+        path = tmp_path / "table.csv"
+        table.drop(columns="stay").to_csv(path, index=False)
+        code, out, err = cafe(
+            *("fit", path, "-k", 2, *QUICK, "--json", "--numeric", "line,customer_id"),
+            *("--drop", "signup"),
+        )
+        assert code == 0, err
+        columns = {row["column"]: row for row in json.loads(out)["columns"]}
+        assert columns["line"]["treatment"] == columns["customer_id"]["treatment"] == "number"
+        assert columns["signup"]["kind"] == "dropped"
+        assert columns["renewal"]["kind"] == "date"
+        assert columns["country"]["kind"] == "constant"
