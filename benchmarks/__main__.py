@@ -4,16 +4,13 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks import descent, extraction, shortcuts
+from benchmarks import descent, extraction, whole_fits
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 PARTS = (
     descent.iterations,
-    shortcuts.whole_fits,
-    shortcuts.single_precision,
-    shortcuts.single_plain_loop,
-    shortcuts.two_values,
-    shortcuts.early_stopping,
+    whole_fits.single_precision,
+    whole_fits.early_stopping,
     descent.whole_fit,
     descent.threads,
     descent.memory,

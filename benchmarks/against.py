@@ -1,6 +1,6 @@
 """Whole fits of this checkout against those of another one.
 
-``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.shortcuts`` with the
+``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.whole_fits`` with the
 package in DIRECTORY/src and with this one, in turns, and compares their times and labels. The
 first versions let centres of large data be inexact; here they are exact in all of them.
 """
@@ -17,11 +17,16 @@ import numpy as np
 FITS = """
 import sys, time
 import numpy as np
-import cafelearn._solver.descent as descent
 try:
-    from cafelearn._solver.iteration import data_scale, make_problem
-except ImportError:
-    from cafelearn._solver.descent import data_scale, make_problem
+    import cafelearn._solver.descent as descent
+    from cafelearn._solver.iteration import make_problem
+    from cafelearn._solver.scales import data_scale
+except ImportError:  # the layout of earlier versions
+    import cafelearn.descent as descent
+    try:
+        from cafelearn.machine import data_scale, make_problem
+    except ImportError:
+        from cafelearn.descent import data_scale, make_problem
 folder, p = sys.argv[1], float(sys.argv[2])
 X = np.load(folder + "/rows.npy")
 ones = np.ones(len(X))
@@ -55,7 +60,7 @@ def main():
     parser.add_argument("directory", type=Path, help="the other checkout")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    from benchmarks.shortcuts import STARTS, draw, noisy_blobs
+    from benchmarks.whole_fits import STARTS, draw, noisy_blobs
 
     sources = {"ours": Path(__file__).parent.parent / "src", "other": options.directory / "src"}
     with tempfile.TemporaryDirectory() as folder:

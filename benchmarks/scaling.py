@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks import numpy_mwkmeans
-from benchmarks.shortcuts import draw, noisy_blobs
+from benchmarks.whole_fits import draw, noisy_blobs
 from cafelearn import MinkowskiWeightedKMeans
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"

@@ -37,12 +37,6 @@ def make_blobs(n_rows=400, n_features=6, n_clusters=3, n_noise=2, seed=0):
 
 
 @pytest.fixture
-def few_are_many(monkeypatch):
-    """Use the passes for large data from 5,000 rows on."""
-    monkeypatch.setattr("cafelearn._solver.iteration.MANY_ROWS", 5_000)
-
-
-@pytest.fixture
 def blobs():
     return make_blobs()
 

@@ -4,15 +4,16 @@ import numba
 import numpy as np
 import pytest
 
-from cafelearn._solver.kernels.assign import assign_chunk, make_geometry
+from cafelearn._solver.kernels.assign import distance_chunk
+from cafelearn._solver.kernels.blocks import make_scratch
+from cafelearn._solver.kernels.geometry import make_geometry
 
 
 @pytest.mark.skipif(
     not numba.config.BOUNDSCHECK, reason="compiled without bounds checks; see make boundscheck"
 )
 def test_rows_beyond_the_last_are_noticed():
-    labels, nearest, X = np.zeros(10, dtype=np.int32), np.zeros(10), np.zeros((10, 3))
-    centers = np.zeros((2, 3))
-    geometry = make_geometry(2.0, X.dtype)
+    X, centers = np.zeros((12, 3)), np.zeros((2, 3))
+    geometry, scratch = make_geometry(2.0, X.dtype), make_scratch(X, 2, 12, 2.0)
     with pytest.raises(IndexError, match="out of bounds"):
-        assign_chunk(labels, nearest, X, 0, 12, centers, np.ones((2, 3)), geometry)
+        distance_chunk(np.zeros((10, 2)), X, centers, np.ones((2, 3)), geometry, scratch)

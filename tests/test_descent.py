@@ -5,19 +5,25 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn._solver.descent import descend
+from cafelearn._solver.descent import (
+    ADVANCE,
+    Rows,
+    Span,
+    descend,
+    run_passes,
+    scratch_for,
+)
 from cafelearn._solver.iteration import (
     ASSIGN,
     CYCLE,
+    MEASURE,
     REASON,
     STOP,
-    advance,
-    data_scale,
     make_problem,
     start,
 )
-from cafelearn._solver.kernels.assign import member_chunk
-from cafelearn._solver.kernels.sums import empty_sums
+from cafelearn._solver.kernels.sums import CHANGED, MEMBERS, empty_stack
+from cafelearn._solver.scales import data_scale
 from conftest import make_blobs
 
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 6.0, 12.0)
@@ -92,29 +98,18 @@ def test_labels_that_come_back_end_the_run():
     problem = make_problem(X, 1.5, 1.0, "mean", 50, 0.0)
     state = start(X[:2].copy(), np.ones(2), problem)
     some, others = np.arange(40) % 2, np.arange(40) // 20
-    ones, reasons = np.ones(40), []
+    stack, scratch, reasons = empty_stack(1, 2, 2), scratch_for(X, 2, problem), []
     for labels in (some, others, some):
-        phase = ASSIGN
+        rows, phase = Rows(X, np.ones(40), labels.astype(np.int32)), ASSIGN
         while phase != STOP:
-            sums = empty_sums(2, 2)
+            # A pass that measures leaves the labels alone.
+            made = MEASURE if phase == ASSIGN else phase
+            run_passes(made, state, stack, rows, problem, Span(0, 1), scratch)
             if phase == ASSIGN:
-                sums.changed[0] = 20
-                sums.fingerprint[:] = [11, 12] if labels is some else [13, 14]
-            members = labels.astype(np.int32)
-            member_chunk(
-                sums,
-                members,
-                X,
-                ones,
-                0,
-                40,
-                state.centers,
-                state.brackets,
-                problem.geometry,
-                phase == ASSIGN,
-                phase == ASSIGN,
-            )
-            phase = advance(phase, state, sums, problem)
+                stack[0, 2, CHANGED, 0] = 20
+                members = np.array([11, 12] if labels is some else [13, 14], dtype=np.uint64)
+                stack[0, :2, MEMBERS, 0] = members.view(np.float64)
+            phase = run_passes(phase, state, stack, rows, problem, ADVANCE, scratch)
             if phase == ASSIGN:
                 break
         reasons.append(int(state.counters[REASON]))

@@ -19,8 +19,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._encoding import TableEncoder
-from cafelearn._solver import iteration
-from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._tabular import TabularCAFE
 from cafelearn.persistence import load_model, save_model
 from cafelearn.report import write_fit_report
@@ -35,16 +34,12 @@ import dask  # noqa: E402
 from cafelearn._dask import blocks as blocks_module  # noqa: E402
 from cafelearn._dask import (  # noqa: E402
     cache,
-    descending,
-    fitting,
     merging,
     sampling,
     starts,
 )
 from cafelearn._dask.lazy import detached  # noqa: E402
 from cafelearn.distributed import from_npy  # noqa: E402
-
-pytestmark = pytest.mark.usefixtures("few_are_many")
 
 M = 128
 CHUNK = chunk_rows(M)
@@ -73,7 +68,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def tall():
-    """Four chunks of rows, the last one short; enough of them for swift passes."""
+    """Four chunks of rows, the last one short."""
     X, _ = make_blobs(3 * CHUNK + 500, M, 4, n_noise=40, seed=1)
     return X
 
@@ -211,7 +206,6 @@ class TestSameAsInMemory:
     def test_few_descents_at_a_time(self, small, coded, monkeypatch):
         model = MinkowskiWeightedKMeans(3, p=1.5, n_init=5, random_state=0)
         monkeypatch.setattr("cafelearn._dask.descending.TOGETHER", 1)
-        monkeypatch.setattr("cafelearn._dask.starts.TOGETHER", 2)
         same_bits(*both(model, small, 600))
 
 
@@ -255,36 +249,6 @@ class TestManyStarts:
         one, other = clone(model).fit(tall), clone(model).fit(da.from_array(tall, (CHUNK, -1)))
         same_bits(one, other)
         np.testing.assert_array_equal(one.init_objectives_, other.init_objectives_)
-
-    def test_lists_that_cannot_be_remembered_are_not_made(self, tall, monkeypatch):
-        X = da.from_array(tall, (CHUNK, -1))
-        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, random_state=0)
-        one, phases = clone(model).fit(X), []
-        run = descending.run_pass
-
-        def watching(rows, order):
-            phases.extend(request.phase for request in order.requests)
-            return run(rows, order)
-
-        monkeypatch.setattr(descending, "run_pass", watching)
-        clone(model).fit(X)
-        assert iteration.NEARBY in phases
-        phases.clear()
-        monkeypatch.setattr(fitting, "LIMIT", 1)
-        other = clone(model).fit(X)
-        assert iteration.MOVE in phases
-        assert iteration.NEARBY not in phases
-        np.testing.assert_array_equal(one.labels_.compute(), other.labels_.compute())
-        np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
-        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, atol=1e-8)
-
-    def test_lists_that_are_forgotten_are_read_again(self, tall, monkeypatch):
-        X = da.from_array(tall, (CHUNK, -1))
-        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=1, random_state=0)
-        one = clone(model).fit(X)
-        monkeypatch.setattr(cache.CACHE, "limit", 0)
-        same_bits(clone(model).fit(tall), one)
-        same_bits(clone(model).fit(tall), clone(model).fit(X))
 
 
 def remembered():
@@ -355,10 +319,7 @@ class TestCluster:
             same_bits(clone(model).fit(tall), survived)
         assert len(passes) > 9
 
-    @pytest.mark.parametrize("subsample", [None, 50])
-    def test_what_reaches_the_client_does_not_grow_with_the_rows(
-        self, client, monkeypatch, subsample
-    ):
+    def test_what_reaches_the_client_does_not_grow_with_the_rows(self, client, monkeypatch):
         compute, sizes = blocks_module.Blocks._compute, []
 
         def weighing(self, graph, keys):
@@ -369,7 +330,7 @@ class TestCluster:
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
         # The test for structure fetches a sample of fixed size.
         settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5, "n_permutations": 0}
-        model = CAFE(3, subsample=subsample, random_state=0, **settings)
+        model = CAFE(3, subsample=50, random_state=0, **settings)
         largest = {}
         for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)
@@ -901,6 +862,13 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"NaN|infinity"):
             model.predict(lazy).compute()
 
+    def test_starts_on_all_of_many_rows(self, small, monkeypatch):
+        monkeypatch.setattr(starts, "FEW_ROWS", 500)
+        X, model = da.from_array(small, chunks=(200, 6)), MinkowskiWeightedKMeans(3)
+        with pytest.raises(ValueError, match=r"subsample=None\) needs the rows in memory"):
+            model.set_params(subsample=None).fit(X)
+        model.set_params(init=small[:3]).fit(X)
+
     def test_anomalous(self, small):
         for estimator in (MinkowskiWeightedKMeans, CAFE):
             with pytest.raises(
@@ -970,8 +938,10 @@ class TestParts:
             starts, "name_candidates", lambda *a: (asked.append(1), name(*a))[1]
         )
         starts.name_candidates.__name__ = "name_candidates"
-        model = MinkowskiWeightedKMeans(3, n_init=1, max_iter=1, random_state=0)
-        one, other = both(model, small, 200, weights)
+        model = MinkowskiWeightedKMeans(3, n_init=1, max_iter=1, subsample=100, random_state=0)
+        one = clone(model).fit(small, sample_weight=weights)
+        lazy, lazy_weights = (da.from_array(a, chunks=200) for a in (small, weights))
+        other = clone(model).fit(lazy, sample_weight=lazy_weights)
         assert len(asked) > 3
         np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
 

@@ -9,8 +9,6 @@ import pytest
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 
-pytestmark = pytest.mark.usefixtures("few_are_many")
-
 # A hang is a failure, and so is a crash; the first fit may have to compile.
 SECONDS = 300
 HEADER = """

@@ -4,24 +4,23 @@ import logging
 from pathlib import Path
 
 LOGGER = logging.getLogger("cafelearn")
-NOTE = "Compiling the kernels, once; this takes about a minute."
+NOTE = "Compiling the kernels, once; this takes about a quarter of a minute."
 _noted: set[str] = set()
 
 
-def kernels_are_compiled(n_rows=0):
-    """Whether the compiled kernels are in the cache, or about a minute away."""
-    from cafelearn._solver.descent import _descend
-    from cafelearn._solver.iteration import MANY_ROWS
+def kernels_are_compiled():
+    """Whether the compiled kernels are in the cache, or compiling is switched off."""
+    from cafelearn._solver.descent import run_passes
 
-    if _descend.stats.cache_path is None:  # nowhere to keep them
+    if not hasattr(run_passes, "stats"):
+        return True
+    if run_passes.stats.cache_path is None:  # no writable cache directory
         return False
-    cache = Path(_descend.stats.cache_path)
-    needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
-    return all(any(cache.glob(f"descent.{name}-*.nbi")) for name in needed)
+    return any(Path(run_passes.stats.cache_path).glob("descent.run_passes-*.nbi"))
 
 
-def note_compiling(n_rows=0, tell=LOGGER.warning):
-    """Say why nothing happens for a while, if that is so, once per process."""
-    if not _noted and not kernels_are_compiled(n_rows):
+def note_compiling(tell=LOGGER.warning):
+    """Announce that the kernels are about to be compiled, once per process."""
+    if not _noted and not kernels_are_compiled():
         _noted.add(NOTE)
         tell(NOTE)

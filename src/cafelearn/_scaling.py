@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from cafelearn._solver.iteration import is_constant
+from cafelearn._solver.scales import is_constant
 from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn._validation import (
     check_data,

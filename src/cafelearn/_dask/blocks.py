@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_non_negative
 from cafelearn._dask.cache import forget
 from cafelearn._dask.sources import Sealed, find_sources, read
 from cafelearn._scaling import scale_rows
-from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
 
 # As many parts are combined by one task; the client itself combines no more.
@@ -284,11 +284,6 @@ class Blocks:
         # what it sends next waits for 10 ms.
         self._held = futures
         return client.gather(futures)
-
-    def n_processes(self):
-        """How many processes make the passes, each with a memory of its own."""
-        _, client = _scheduler(self.array)
-        return 1 if client is None else max(1, len(client.nthreads()))
 
     def forget(self, kind=None):
         """Let the workers drop what they remember of these blocks, or one kind of it."""

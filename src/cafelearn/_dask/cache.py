@@ -24,13 +24,6 @@ class Cache:
             stored, arrays = self._entries.get(key, (None, None))
         return arrays if stored == version else None
 
-    def take(self, key, version):
-        """The same, for good: whoever takes them may change them."""
-        with self._lock:
-            stored, arrays = self._entries.get(key, (None, None))
-            self._drop(key)
-        return arrays if stored == version else None
-
     def put(self, key, version, arrays):
         """Store a tuple of arrays unless there is no room.
 

@@ -6,7 +6,7 @@ from os.path import abspath
 import dask.array as da
 import numpy as np
 
-from cafelearn._solver.kernels.assign import chunk_rows as kernel_rows
+from cafelearn._solver.kernels.geometry import chunk_rows as kernel_rows
 
 # Rows of one block, in chunks of the kernels: some 32 MB.
 CHUNKS_PER_BLOCK = 16

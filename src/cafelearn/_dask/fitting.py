@@ -4,7 +4,6 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-from cafelearn._dask.cache import LIMIT
 from cafelearn._dask.descending import Descent, descend
 from cafelearn._dask.extents import combine_extents, find_extents
 from cafelearn._dask.inputs import check_rows, make_blocks
@@ -12,7 +11,8 @@ from cafelearn._dask.lazy import blockwise
 from cafelearn._dask.sampling import sample
 from cafelearn._dask.starts import check_init, draw_samples, initial_centers
 from cafelearn._solver.descent import one_cluster_problem
-from cafelearn._solver.iteration import data_scale, half_span, is_constant
+from cafelearn._solver.kernels.cells import LOG_DISPERSION
+from cafelearn._solver.scales import data_scale, half_span, is_constant
 from cafelearn._solver.starts import (
     NO_UNITS,
     Job,
@@ -29,11 +29,6 @@ from cafelearn._solver.starts import (
 )
 from cafelearn._validation import check_enough_rows, check_span, weight_exponent
 from cafelearn._variables import set_variables
-
-# The part of the members' values that is usually near a centre.
-LISTED = 0.04
-# As many starts are reckoned with, of those that run together.
-MANY_STARTS = 8
 
 
 def fit_mwkmeans(estimator, X, sample_weight=None):
@@ -103,6 +98,8 @@ def measure(estimator, blocks):
             "but all are zero."
         )
     check_enough_rows(estimator, blocks)
+    if hasattr(estimator, "init"):
+        check_init(estimator, len(blocks))
     check_span(extents.low, extents.high, estimator)
     return extents
 
@@ -133,17 +130,14 @@ def _fit_models(models, blocks, seen, verbose, units):
     for (scaled, extents), together in groupby(
         zip(models, seen, strict=True), key=itemgetter(1)
     ):
-        these, offsets = _prepare(
-            [model for model, _ in together], scaled, extents, models, units
-        )
+        these, offsets = _prepare([model for model, _ in together], scaled, extents, units)
         jobs += these
         if is_sampled(these[0].estimator, len(blocks)):
             draw_samples(these, scaled, extents, offsets)
             sampled += [(job, scaled.view) for job in these]
             continue
         take_sample = partial(sample, scaled, these[0].seeds[0])
-        scale = these[0].problem.scale
-        starts = iter(initial_centers(these, scaled, extents, scale, take_sample))
+        starts = iter(initial_centers(these, scaled, extents, take_sample))
         started += [
             (job, i < job.n_pilots, (next(starts), None), scaled.view)
             for job in these
@@ -190,7 +184,7 @@ def _descend_all(jobs, started, blocks, verbose):
             job.end_pilots()
 
 
-def _prepare(models, blocks, extents, all_models, units):
+def _prepare(models, blocks, extents, units):
     """The Jobs of models of one scaling, and their offsets."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
@@ -201,22 +195,9 @@ def _prepare(models, blocks, extents, all_models, units):
     offsets = _log_offsets(models, blocks, extents, feature_scale, units)
     for model, offset in zip(models, offsets, strict=True):
         problem = problem_of(model, blocks, scale, offset)
-        if problem.anchored and not _can_remember_lists(all_models, blocks):
-            problem = problem._replace(anchored=False)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
         jobs[-1].units, jobs[-1].ranges = units, half_span(extents.low, extents.high)
     return jobs, offsets
-
-
-def _can_remember_lists(models, blocks):
-    """Whether the workers have room for the members near the centres of all starts.
-
-    If not, each look at them would read all rows again, and looks at all members are better.
-    """
-    n_rows, n_features = blocks.shape
-    together = min(sum(len(start_seeds(model)) for model in models), MANY_STARTS)
-    values = LISTED * n_rows * n_features * together
-    return values * blocks.dtype.itemsize <= blocks.n_processes() * LIMIT
 
 
 def _log_offsets(models, blocks, extents, feature_scale, units):
@@ -236,5 +217,5 @@ def _log_offsets(models, blocks, extents, feature_scale, units):
         if uses_offset(model) and model.dispersion_offset == "fixed"
     ]
     for descent in descend(blocks, descents) if descents else ():
-        whole[-1 - descent.number] = descent.state.brackets.log_dispersion[0]
+        whole[-1 - descent.number] = descent.state.cells[0, LOG_DISPERSION].copy()
     return [log_offset(model, partial(whole.get, i), units) for i, model in enumerate(models)]

@@ -10,8 +10,8 @@ from sklearn.utils.extmath import svd_flip
 
 from cafelearn._dask.inputs import check_rows, make_blocks
 from cafelearn._scaling import RangeScaler
-from cafelearn._solver.iteration import is_constant
-from cafelearn._solver.kernels.assign import chunk_rows
+from cafelearn._solver.kernels.geometry import chunk_rows
+from cafelearn._solver.scales import is_constant
 from cafelearn._validation import check_span
 
 

@@ -1,31 +1,38 @@
-"""What the fit loop decides: assign, centre, weight, stop.
+"""The fit loop as a state machine: assign, find centres, weigh, stop.
 
-The loop is a machine that asks for a pass over the data and decides, from the merged
-sums of that pass alone, what to ask for next. All decisions are in `advance`; who runs
-the passes (one thread, several, a cluster of machines) makes no difference to them.
+`advance` decides, from the merged sums of one pass alone, which pass comes next. Who runs the
+passes (one thread, several, a cluster of machines) makes no difference to it.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._solver.kernels.assign import (
-    Geometry,
-    chunk_rows,
-    make_geometry,
+from cafelearn._solver.kernels.cells import (
+    CENTER,
+    LOG_DISPERSION,
+    MASS,
+    MEMBERS,
+    OPEN,
+    SCALE,
+    SCALED_WEIGHT,
+    WEIGHT,
+    make_cells,
 )
-from cafelearn._solver.kernels.brackets import ALL, CLOSED, Brackets, empty_brackets
 from cafelearn._solver.kernels.centers import (
-    SMALLEST_SPAN,
-    SMALLEST_SPAN_SINGLE,
     begin,
     fits,
     fitting_scale,
     refine,
+    rounded,
     smallest_span,
 )
 from cafelearn._solver.kernels.compiling import EXACT, njit
-from cafelearn._solver.kernels.sums import FAR_TERMS, SPREAD
+from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geometry
+from cafelearn._solver.kernels.sums import CHANGED, FARTHEST, FARTHEST_ROW, HIGH, LOW, SPREAD
+from cafelearn._solver.kernels.sums import MASS as SUM_MASS
+from cafelearn._solver.kernels.sums import MEMBERS as SUM_MEMBERS
+from cafelearn._solver.kernels.vectors import to_bits
 from cafelearn._solver.kernels.weights import (
     WEIGHTINGS,
     Groups,
@@ -35,11 +42,9 @@ from cafelearn._solver.kernels.weights import (
     update_weights,
 )
 
-# What the loop asks for: a pass that assigns every row and looks at the old centres; one
-# that assigns every row and sums those that move; a first look at the centres of clusters
-# that changed, with the ranges of their members; a look at the centres still open; the same
-# with anchors; a look at the members near the anchors; a pass that only measures; nothing.
-ASSIGN, MOVE, FIRST, CENTER, LOOK, NEARBY, MEASURE, STOP = range(8)
+# Passes: assign every row and sum about the old centres; sum about the present places of the
+# centres that are still being searched; measure dispersions about final centres.
+ASSIGN, CENTERS, MEASURE, STOP = range(4)
 RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = range(6)
 STOP_REASONS = {
     CONVERGED: "converged",
@@ -48,301 +53,201 @@ STOP_REASONS = {
     ABANDONED: "abandoned",
 }
 
+MIXER = 0xBF58476D1CE4E5B9  # of the hash of a whole labelling
 # Places in State.counters.
-ITERATION, RESEEDED, REASON, CHANGED = range(4)
-SURVEY = 4  # the next MOVE shall sum the moments of all rows, not the pulls of those that move
-HALT = 5  # set from another thread to end the descent as soon as possible
-# What an assignment means.
-GO, RESEED, END = range(3)
-
-# More rows than this repay passes that avoid work, and the minute that those take to compile.
-MANY_ROWS = 20_000
-# Data whose range is farther from 1 than this is not looked at in single precision.
-WIDEST_RANGE = 2.0**40
+ITERATION, RESEEDED, REASON = range(3)
 
 
 class Problem(NamedTuple):
-    """What stays fixed during a fit."""
+    """Constants of a fit."""
 
     geometry: Geometry
+    groups: Groups  # the columns of each variable
     weighting: int  # see kernels.weights
     scale: float  # power of two that brings the data's range near 1
     moving_offset: bool  # the offset is the mean of all dispersions at each update
     log_offset: float  # else this constant
     max_iter: int
     tol: float
+    to_beat: float  # log of an objective; a start that will not get below it is abandoned
     chunk: int  # rows per chunk
-    swift: bool  # passes of large data look only at the rows that may move
-    anchored: bool  # and, for p < 2, at the members near the centres
-    to_beat: float  # log of an objective; a run that will not get below it is given up
-    groups: Groups  # the columns of each variable
 
 
 class State(NamedTuple):
-    """What the loop changes, beside the labels."""
+    """Variables of a fit, beside the labels."""
 
-    centers: np.ndarray  # (k, m)
-    weights: np.ndarray  # (k, m)
-    scaled_weights: np.ndarray  # (k, m), weights times Problem.scale
-    brackets: Brackets
-    fingerprint: np.ndarray  # (k,) members at the last centre update
-    mass: np.ndarray  # (k,) sample weight then
-    typical: np.ndarray  # (k, m) distance of a member from its centre
-    placed: np.ndarray  # (2, k, m) centres and scaled weights at the last assignment
-    drift: np.ndarray  # (k, 3) how far distances may have changed since, see kernels.moving
-    history: np.ndarray  # one hash of all labels per iteration
-    path: np.ndarray  # log of the objective per iteration
+    cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
+    history: np.ndarray  # (max_iter + 1,) one hash of all labels per iteration
+    path: np.ndarray  # (max_iter + 1,) log of the objective per iteration, and at the end
     counters: np.ndarray
+
+    @property
+    def log_inertia(self):
+        """log of the objective (Eq. 3) once the descent has stopped."""
+        return float(self.path[-1])
 
 
 def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", variables=None):
-    """A Problem for these rows. `offset` is "mean" or the log of a constant.
+    """A Problem for rows like X. `offset` is "mean" or the log of a constant.
 
     `variables` are the numbers of the variables that the columns belong to.
     """
     moving = isinstance(offset, str)
-    geometry = make_geometry(p, X.dtype)
-    swift = len(X) > MANY_ROWS and geometry.p != 2 and not geometry.rooted
-    swift = swift and 1 / WIDEST_RANGE <= scale <= WIDEST_RANGE
     return Problem(
-        geometry,
+        make_geometry(p, X.dtype),
+        make_groups(X.shape[1], variables),
         WEIGHTINGS[weighting].code,
         float(scale),
         moving,
         -np.inf if moving else float(offset),
         int(max_iter),
         float(tol),
-        chunk_rows(X.shape[1]),
-        swift,
-        swift and geometry.p < 2,
         np.inf,
-        make_groups(X.shape[1], variables),
+        chunk_rows(X.shape[1]),
     )
-
-
-def is_constant(low, high):
-    """Whether each feature has one value, as far as a fit can tell."""
-    single = np.asarray(low).dtype == np.float32
-    smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
-    return _half_span(low, high) < smallest / 2
-
-
-def half_span(low, high):
-    """Half of the range of each feature in its own type, 0 if it counts as constant."""
-    return np.where(is_constant(low, high), 0, high / 2 - low / 2)
-
-
-def _half_span(low, high):
-    """Half of the range of each feature; the range itself may exceed the largest float."""
-    return np.asarray(high, dtype=np.float64) / 2 - np.asarray(low, dtype=np.float64) / 2
-
-
-def data_scale(low, high):
-    """Power of two that brings the widest feature near 1, and one for each feature."""
-    half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
-
-    def power_of_two(x):
-        return np.ldexp(1.0, -1 - np.frexp(np.where(x > 0, x, 0.5))[1])
-
-    return float(power_of_two(half.max())), power_of_two(half)
-
-
-def extreme_unit(scale, dtype):
-    """What to multiply data of this scale by, so that weights times its scale fit; mostly 1.
-
-    Huge data is left rather large, so that its smaller features do not vanish.
-    """
-    single = np.dtype(dtype) == np.float32
-    farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)
-    if 1 / farthest <= scale <= farthest:
-        return 1.0
-    return float(scale) if scale > 1 else float(scale) * large
-
-
-# Single precision is left for data whose features are farther from 0 than so many ranges,
-FARTHEST_SINGLE = 2.0**8
-# or so different in range that the p-th power of the ratio exceeds this.
-WIDEST_SINGLE = 2.0**60
-
-
-def exceeds_single(low, high, p):
-    """Whether float32 would lose features of these extrema, so that float64 is needed.
-
-    Centres far from 0 are rounded to much of their members' range, and the distances of a
-    narrow feature vanish beside those of a wide one.
-    """
-    varies = ~is_constant(low, high)
-    if not varies.any():
-        return False
-    low, high = np.float64(low[varies]), np.float64(high[varies])
-    span = high - low
-    far = (np.maximum(np.abs(low), np.abs(high)) > FARTHEST_SINGLE * span).any()
-    return bool(far or p * np.log2(span.max() / span.min()) > np.log2(WIDEST_SINGLE))
-
-
-def n_far(problem):
-    """How many sums over far members a pass of this problem takes."""
-    return FAR_TERMS if problem.anchored else 0
-
-
-def first_phase(problem):
-    """What a descent asks for first."""
-    return MOVE if problem.swift else ASSIGN
 
 
 def start(centers, feature_scale, problem, weights=None):
     """The state before the first pass; weights are uniform if not given."""
-    n_clusters = len(centers)
     if weights is None:
         weights = np.full_like(centers, 1.0 / problem.groups.n_variables)
-    weights = weights.astype(centers.dtype)
-    scaled_weights = weights * centers.dtype.type(problem.scale)
     return State(
-        centers.copy(),
-        weights,
-        scaled_weights,
-        empty_brackets(feature_scale, n_clusters, centers.dtype, n_far(problem)),
-        np.zeros(n_clusters, dtype=np.uint64),
-        np.zeros(n_clusters),
-        np.zeros(centers.shape),
-        np.stack([centers, scaled_weights]).astype(np.float64),
-        np.full((n_clusters, 3), np.nan),
+        make_cells(centers, weights.astype(centers.dtype), problem.scale, feature_scale),
         np.zeros(problem.max_iter + 1, dtype=np.uint64),
-        np.full(problem.max_iter, np.nan),
-        np.array([0, 0, 0, 0, 1, 0]),
+        np.full(problem.max_iter + 1, np.nan),
+        np.zeros(3, dtype=np.int64),
     )
 
 
 @njit(**EXACT)
 def advance(phase, state, sums, problem):
-    """Digest the sums of the plain pass just made; returns the next phase."""
-    n_clusters, n_features = state.centers.shape
-    brackets, geometry = state.brackets, problem.geometry
-    if phase == MEASURE:
-        return measure(state, sums, problem)
+    """Take the sums of the pass just made; returns the next phase."""
+    cells, geometry = state.cells, problem.geometry
+    n_clusters, n_features = len(cells), cells.shape[2]
     if phase == ASSIGN:
-        verdict = judge(state, sums, problem)
-        if verdict == RESEED:
+        if _reseed(cells, state.counters, sums, problem):
             return ASSIGN
-        if verdict == END:
-            return measure(state, sums, problem)
-        open_clusters(state, sums)
+        _judge(state.history, state.counters, sums)
+        if state.counters[REASON] == RUNNING:
+            _open_clusters(cells, sums, state.counters[ITERATION] == 0)
+    if state.counters[REASON] != RUNNING:
+        return _measure(state, sums, problem)
+    searching = False
     for l in range(n_clusters):
         for v in range(n_features):
-            if brackets.open[l, v] == CLOSED:
+            cell, terms = cells[l, :, v], sums[l, :, v]
+            if cell[OPEN] == 0:
                 continue
-            if phase == CENTER or begin(
-                brackets,
-                state.centers,
-                l,
-                v,
-                sums.low[l, v],
-                sums.high[l, v],
-                sums.mass[l],
-                geometry.p,
-            ):
-                refine(
-                    brackets,
-                    state.centers,
-                    l,
-                    v,
-                    sums.terms[l],
-                    sums.mass[l],
-                    geometry.p,
-                    geometry.tolerance,
-                )
-    if brackets.open.any():
-        return CENTER
-    weigh(state, problem)
+            if phase == CENTERS or begin(cell, terms, geometry.p, geometry.single):
+                refine(cell, terms, geometry)
+            searching |= cell[OPEN] > 0
+    if searching:
+        return CENTERS
+    _weigh(state, problem)
     return ASSIGN if state.counters[REASON] in (RUNNING, CONVERGED) else STOP
 
 
 @njit(**EXACT)
-def judge(state, sums, problem):
-    """What an assignment of all rows means: GO on, RESEED an empty cluster, or END.
-
-    An empty cluster gets the farthest row as its centre.
-    """
-    n_clusters, n_features = state.centers.shape
-    counters = state.counters
-    changed = counters[CHANGED] + sums.changed[0] > 0
-    counters[CHANGED] = 0
-    if sums.farthest[0] > 0 and counters[RESEEDED] < n_clusters:
+def _reseed(cells, counters, sums, problem):
+    """Give the first empty cluster the farthest row as its centre, with uniform weights."""
+    n_clusters, n_features = len(cells), cells.shape[2]
+    common = sums[n_clusters]
+    if common[FARTHEST, 0] > 0 and counters[RESEEDED] < n_clusters:
         for l in range(n_clusters):
-            if sums.mass[l] == 0:
+            if sums[l, SUM_MASS, 0] == 0:
                 counters[RESEEDED] += 1
-                state.fingerprint[l] = 0
+                cells[l, MEMBERS, 0] = 0
+                uniform = rounded(1 / (len(problem.groups.bounds) - 1), problem.geometry.single)
                 for v in range(n_features):
-                    state.centers[l, v] = sums.farthest_row[v]
-                    state.weights[l, v] = 1 / (len(problem.groups.bounds) - 1)
-                _scale_weights(state, problem)
-                return RESEED
+                    cells[l, CENTER, v] = common[FARTHEST_ROW, v]
+                    cells[l, WEIGHT, v] = uniform
+                _scale_weights(cells, problem.scale, problem.geometry.single)
+                return True
     counters[RESEEDED] = 0
-    iteration = counters[ITERATION]
-    seen = _all_members(sums.fingerprint)
+    return False
+
+
+@njit(**EXACT)
+def _judge(history, counters, sums):
+    """Set the reason to stop, if the assignment of all rows gives one."""
+    n_clusters, iteration = len(sums) - 1, counters[ITERATION]
+    seen = np.uint64(0)
+    for l in range(n_clusters):
+        mixed = (to_bits(sums[l, SUM_MEMBERS, 0]) + np.uint64(l)) * np.uint64(MIXER)
+        seen = seen * np.uint64(31) + (mixed ^ (mixed >> np.uint64(29)))
     repeated = False
     for earlier in range(iteration):
-        repeated |= state.history[earlier] == seen
-    if counters[REASON] == CONVERGED or not changed:
+        repeated |= history[earlier] == seen
+    if counters[REASON] == CONVERGED or sums[n_clusters, CHANGED, 0] == 0:
         counters[REASON] = CONVERGED
-    elif iteration == len(state.path):
+    elif iteration == len(history) - 1:
         counters[REASON] = MAX_ITER
     elif repeated:
         counters[REASON] = CYCLE
-    if counters[REASON] != RUNNING:
-        return END
-    state.history[iteration] = seen
-    return GO
+    else:
+        history[iteration] = seen
 
 
 @njit(**EXACT)
-def open_clusters(state, sums):
-    """Open the centres of the clusters that changed."""
-    n_clusters, n_features = state.centers.shape
-    brackets = state.brackets
-    first = state.counters[ITERATION] == 0
+def _open_clusters(cells, sums, first):
+    """Open the search for the centres of the clusters that changed."""
+    n_clusters, n_features = len(cells), cells.shape[2]
     for l in range(n_clusters):
-        same = sums.fingerprint[l] == state.fingerprint[l] and not first
-        state.fingerprint[l], state.mass[l] = sums.fingerprint[l], sums.mass[l]
+        empty = sums[l, SUM_MASS, 0] == 0
+        same = _same_members(cells, sums, l) and not first
+        cells[l, MEMBERS, 0] = sums[l, SUM_MEMBERS, 0]
         for v in range(n_features):
-            brackets.open[l, v] = ALL if sums.mass[l] > 0 and not same else CLOSED
-            if sums.mass[l] == 0:
-                brackets.log_dispersion[l, v] = -np.inf
+            cells[l, MASS, v] = sums[l, SUM_MASS, v]
+            cells[l, OPEN, v] = not (empty or same)
+            if empty:
+                cells[l, LOG_DISPERSION, v] = -np.inf
 
 
 @njit(**EXACT)
-def weigh(state, problem):
+def _same_members(cells, sums, l):
+    """Whether cluster l has the members of the last centre update."""
+    return to_bits(cells[l, MEMBERS, 0]) == to_bits(sums[l, SUM_MEMBERS, 0])
+
+
+@njit(**EXACT)
+def _weigh(state, problem):
     """Weights of the present dispersions, which end an iteration."""
-    counters, p = state.counters, problem.geometry.p
-    log_dispersion = state.brackets.log_dispersion
+    cells, path, counters = state.cells, state.path, state.counters
+    geometry, groups = problem.geometry, problem.groups
     offset, counted = problem.log_offset, problem.log_offset
     if problem.moving_offset:
         # The moving offset belongs to no fixed objective; the path shows Eq. 3 itself.
-        offset, counted = log_mean_dispersion(log_dispersion, problem.groups), -np.inf
-    update_weights(state.weights, log_dispersion, offset, p, problem.weighting, problem.groups)
-    _scale_weights(state, problem)
-    iteration = counters[ITERATION]
-    state.path[iteration] = log_objective(
-        state.weights, log_dispersion, counted, p, problem.groups
-    )
+        offset, counted = log_mean_dispersion(cells, groups), -np.inf
+    p, iteration = geometry.p, counters[ITERATION]
+    update_weights(cells, offset, p, problem.weighting, groups, geometry.single)
+    _scale_weights(cells, problem.scale, geometry.single)
+    path[iteration] = log_objective(cells, counted, p, groups)
     if problem.tol > 0 and iteration > 0:
-        fall = 1 - np.exp(state.path[iteration] - state.path[iteration - 1])
+        fall = 1 - np.exp(path[iteration] - path[iteration - 1])
         if abs(fall) <= problem.tol:
             counters[REASON] = CONVERGED
-    if _is_hopeless(state.path, iteration, problem.to_beat):
+    if _is_hopeless(path, iteration, problem.to_beat):
         counters[REASON] = ABANDONED
-    if not (_all_finite(state.centers) and _all_finite(state.weights)):
+    if not (_all_finite(cells, CENTER) and _all_finite(cells, WEIGHT)):
         counters[REASON] = BROKEN
     counters[ITERATION] = iteration + 1
+    path[-1] = log_objective(cells, -np.inf, p, groups)
 
 
 @njit(**EXACT)
-def _all_finite(numbers):
-    unsound = 0
-    for l in range(len(numbers)):
-        for v in range(numbers.shape[1]):
-            unsound += not np.isfinite(numbers[l, v])
-    return unsound == 0
+def _all_finite(cells, row):
+    sound = True
+    for l in range(len(cells)):
+        for v in range(cells.shape[2]):
+            sound &= np.isfinite(cells[l, row, v])
+    return sound
+
+
+@njit(**EXACT)
+def _scale_weights(cells, scale, single):
+    for l in range(len(cells)):
+        for v in range(cells.shape[2]):
+            cells[l, SCALED_WEIGHT, v] = rounded(cells[l, WEIGHT, v] * scale, single)
 
 
 @njit(**EXACT)
@@ -354,57 +259,35 @@ def _is_hopeless(path, iteration, to_beat):
     """
     if iteration < 2 or np.isinf(to_beat):
         return False
-    step, before = (
-        path[iteration - 1] - path[iteration],
-        path[iteration - 2] - path[iteration - 1],
-    )
+    step = path[iteration - 1] - path[iteration]
+    before = path[iteration - 2] - path[iteration - 1]
     ratio = min(max(step / before, 0.0), 0.9) if before > 0 else 0.9
     return path[iteration] - 2 * max(step, 0.0) * ratio / (1 - ratio) > to_beat
 
 
 @njit(**EXACT)
-def _scale_weights(state, problem):
-    scale = state.weights.dtype.type(problem.scale)
-    n_clusters, n_features = state.weights.shape
-    for l in range(n_clusters):
-        for v in range(n_features):
-            state.scaled_weights[l, v] = state.weights[l, v] * scale
-
-
-@njit(**EXACT)
-def measure(state, sums, problem):
+def _measure(state, sums, problem):
     """Dispersions of the present labels about the present centres, which end the fit."""
-    n_clusters, n_features = state.centers.shape
-    brackets, p = state.brackets, problem.geometry.p
-    again = False
-    for l in range(n_clusters):
-        if sums.fingerprint[l] == state.fingerprint[l] and sums.fingerprint[l] != 0:
+    cells, geometry = state.cells, problem.geometry
+    p, again = geometry.p, False
+    for l in range(len(cells)):
+        if _same_members(cells, sums, l) and to_bits(sums[l, SUM_MEMBERS, 0]) != 0:
             continue
-        for v in range(n_features):
-            z = np.float64(state.centers[l, v])
-            reach = max(sums.high[l, v] - z, z - sums.low[l, v])
-            if not np.isfinite(reach) and sums.mass[l] > 0:
+        for v in range(cells.shape[2]):
+            cell, terms = cells[l, :, v], sums[l, :, v]
+            z, mass = cell[CENTER], terms[SUM_MASS]
+            reach = max(terms[HIGH] - z, z - terms[LOW])
+            if not np.isfinite(reach) and mass > 0:
                 state.counters[REASON] = BROKEN
                 return STOP
-            if sums.mass[l] == 0 or reach < smallest_span(state.centers):
-                brackets.log_dispersion[l, v] = -np.inf
-                continue
-            scale = brackets.scale[l, v]
-            if fits(scale, reach, p):
-                brackets.log_dispersion[l, v] = np.log(sums.terms[l, SPREAD, v]) - p * np.log(
-                    scale
-                )
+            if mass == 0 or reach < smallest_span(geometry.single):
+                cell[LOG_DISPERSION] = -np.inf
+            elif fits(cell[SCALE], reach, p):
+                cell[LOG_DISPERSION] = np.log(terms[SPREAD]) - p * np.log(cell[SCALE])
             else:
-                brackets.scale[l, v] = fitting_scale(sums.low[l, v], sums.high[l, v], z, p)
+                cell[SCALE] = fitting_scale(terms[LOW], terms[HIGH], z, p)
                 again = True
-    return MEASURE if again else STOP
-
-
-@njit(**EXACT)
-def _all_members(fingerprints):
-    """One hash of the whole labelling."""
-    seen = np.uint64(0)
-    for l in range(len(fingerprints)):
-        mixed = (fingerprints[l] + np.uint64(l)) * np.uint64(0xBF58476D1CE4E5B9)
-        seen = seen * np.uint64(31) + (mixed ^ (mixed >> np.uint64(29)))
-    return seen
+    if again:
+        return MEASURE
+    state.path[-1] = log_objective(cells, -np.inf, p, problem.groups)
+    return STOP

@@ -5,14 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._solver.iteration import extreme_unit
-from cafelearn._solver.kernels.assign import (
-    Geometry,
-    assign_chunk,
-    chunk_rows,
-    distance_chunk,
-    make_geometry,
-)
+from cafelearn._solver.kernels.assign import distance_chunk
+from cafelearn._solver.kernels.blocks import make_scratch
+from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geometry
+from cafelearn._solver.scales import extreme_unit
 
 
 def _in_chunks(function, n_rows, rows_per_chunk, n_threads):
@@ -85,18 +81,11 @@ def assign(X, model, n_threads=1):
     nearest = np.empty(len(X), dtype=X.dtype)
 
     def run(first, last):
-        rows, start, stop = _rows(X, first, last, model)
-        assign_chunk(
-            labels[first:last],
-            nearest[first:last],
-            rows,
-            start,
-            stop,
-            model.centers,
-            model.scaled_weights,
-            model.geometry,
+        rows = _rows(X[first:last], model)
+        labels[first:last], nearest[first:last] = nearest_centers(
+            rows, model.centers, model.scaled_weights, model.geometry
         )
-        far = first + _far_rows(rows[start:stop], nearest[first:last, None], model)
+        far = first + _far_rows(rows, nearest[first:last, None], model)
         _proper(nearest[first:last], model)
         if len(far):
             away, unit = _far_distances(X[far], model)
@@ -113,17 +102,11 @@ def distances(X, model, n_threads=1):
     out = np.empty((len(X), len(model.centers)), dtype=X.dtype)
 
     def run(first, last):
-        rows, start, stop = _rows(X, first, last, model)
-        distance_chunk(
-            out[first:last],
-            rows,
-            start,
-            stop,
-            model.centers,
-            model.scaled_weights,
-            model.geometry,
+        rows = _rows(X[first:last], model)
+        out[first:last] = _distances_of(
+            rows, model.centers, model.scaled_weights, model.geometry
         )
-        far = first + _far_rows(rows[start:stop], out[first:last], model)
+        far = first + _far_rows(rows, out[first:last], model)
         _proper(out[first:last], model)
         if len(far):
             out[far] = _in_units(*_far_distances(X[far], model), X.dtype)
@@ -141,12 +124,28 @@ def check_width(X, model):
         )
 
 
-def _rows(X, first, last, model):
-    """An array, and where in it the rows first <= i < last are as the model wants them."""
+def _rows(X, model):
+    """Rows in the unit of the model."""
     if model.unit == 1:
-        return X, first, last
+        return X
     with np.errstate(over="ignore", under="ignore"):
-        return X[first:last] * X.dtype.type(model.unit), 0, last - first
+        return X * X.dtype.type(model.unit)
+
+
+def _distances_of(X, centers, weights, geometry):
+    """Distances (Eq. 2, or their p-th roots) of rows to each centre."""
+    out = np.empty((len(X), len(centers)), dtype=X.dtype)
+    centers, weights = centers.astype(np.float64), weights.astype(np.float64)
+    scratch = make_scratch(X, 1, len(X), geometry.p)
+    distance_chunk(out, X, centers, weights, geometry, scratch)
+    return out
+
+
+def nearest_centers(X, centers, weights, geometry):
+    """Labels of rows, the lower of equally near centres, and their distances (Eq. 2)."""
+    found = _distances_of(X, centers, weights, geometry)
+    labels = found.argmin(axis=1).astype(np.int32)
+    return labels, found[np.arange(len(X)), labels]
 
 
 def _proper(distance, model):

@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.utils import check_array
 
 from cafelearn._solver.descent import descend, one_cluster
-from cafelearn._solver.iteration import data_scale, half_span, make_problem
+from cafelearn._solver.iteration import make_problem
 from cafelearn._solver.kernels.assign import hash_of as mix
 from cafelearn._solver.kernels.assign import project_rows
+from cafelearn._solver.kernels.cells import WEIGHT
 from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
-from cafelearn._solver.kernels.weights import log_mean_dispersion, update_weights
+from cafelearn._solver.kernels.weights import cells_of, log_mean_dispersion, update_weights
 from cafelearn._solver.placing import assign, distances, make_model
+from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._variables import variable_codes
 
 # Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
@@ -321,7 +323,6 @@ def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
     are fewer clusters than asked for, the rows farthest from the centres found complete
     them.
     """
-    problem = problem._replace(swift=False, anchored=False)
     p, scale = problem.geometry.p, problem.scale
     middle, _ = one_cluster(X, sample_weight, feature_scale, p)
     left = np.flatnonzero(sample_weight > 0)
@@ -379,8 +380,8 @@ def _weights_about(center, X, sample_weight, problem):
     with np.errstate(divide="ignore"):
         log_dispersions = np.log(dispersions)[None, :] - p * np.log(problem.scale)
     offset, groups = problem.log_offset, problem.groups
+    cells = cells_of(log_dispersions)
     if problem.moving_offset:
-        offset = log_mean_dispersion(log_dispersions, groups)
-    weights = np.empty_like(log_dispersions)
-    update_weights(weights, log_dispersions, offset, p, problem.weighting, groups)
-    return weights[0]
+        offset = log_mean_dispersion(cells, groups)
+    update_weights(cells, offset, p, problem.weighting, groups, problem.geometry.single)
+    return cells[0, WEIGHT]

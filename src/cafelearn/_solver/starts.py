@@ -1,6 +1,7 @@
 """The starts of mwk-means: what they need, running them, and the best one as attributes."""
 
 import sys
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -10,17 +11,22 @@ from cafelearn import _progress
 from cafelearn._compiling_note import note_compiling
 from cafelearn._seeds import seed_sequence
 from cafelearn._solver import seeding
-from cafelearn._solver.descent import Interrupts, descend, one_cluster
-from cafelearn._solver.iteration import (
+from cafelearn._solver.descent import descend, one_cluster
+from cafelearn._solver.iteration import make_problem
+from cafelearn._solver.kernels.geometry import chunk_rows
+from cafelearn._solver.kernels.weights import (
+    WEIGHTINGS,
+    cells_of,
+    log_mean_dispersion,
+    make_groups,
+)
+from cafelearn._solver.scales import (
     data_scale,
     exceeds_single,
     extreme_unit,
     half_span,
     is_constant,
-    make_problem,
 )
-from cafelearn._solver.kernels.assign import chunk_rows
-from cafelearn._solver.kernels.weights import WEIGHTINGS, log_mean_dispersion, make_groups
 from cafelearn._validation import (
     check_data,
     check_enough_rows,
@@ -69,7 +75,7 @@ class Job:
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
         self.to_beat = np.inf
-        self.units, self.interrupts = NO_UNITS, Interrupts()
+        self.units, self.interrupted = NO_UNITS, Event()
 
     @property
     def log_unit(self):
@@ -98,7 +104,7 @@ class Job:
             self.feature_scale,
             self.problem,
             n_threads,
-            self.interrupts,
+            self.interrupted,
             weights,
         )
 
@@ -223,8 +229,7 @@ def run_starts(jobs, n_jobs, verbose=0):
 
 def run_round(jobs, n_jobs, verbose, done, total):
     """Run the starts of jobs, the first of which is number `done` of `total`."""
-    for job in jobs:
-        note_compiling(len(job.X))
+    note_compiling()
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
     try:
@@ -239,7 +244,7 @@ def run_round(jobs, n_jobs, verbose, done, total):
     except BaseException:
         # Those that run on other threads would go on for nobody.
         for job in jobs:
-            job.interrupts.halt()
+            job.interrupted.set()
         raise
 
 
@@ -325,7 +330,7 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
     if _is(offset, "fixed"):
         log_dispersions = np.atleast_2d(one_cluster_dispersions())
         groups = make_groups(log_dispersions.shape[1], variable_codes(estimator))
-        mean = log_mean_dispersion(log_dispersions, groups)
+        mean = log_mean_dispersion(cells_of(log_dispersions), groups)
         return mean + np.log(0.1 / estimator.n_clusters)
     return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf
 

@@ -33,9 +33,9 @@ def bench(
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
             raise ValueError(f"--clusters {clusters}: there are only {rows} rows.")
-        from cafelearn.cli.progress import note_compiling
+        from cafelearn._compiling_note import note_compiling
 
-        note_compiling(run)
+        note_compiling(run.note)
         run.note(f"Measuring, best of {ROUNDS} rounds.")
         best = _measure(rows, features, clusters)
         lloyd = best.pop("lloyd")

@@ -174,12 +174,12 @@ def theory(
 ):
     """Draw the paper's Figures 1 and 2, and check every claim on all of their fits."""
     with session("theory", quiet, as_json, debug) as run:
+        from cafelearn._compiling_note import note_compiling
         from cafelearn._files import atomic_path
-        from cafelearn.cli.progress import note_compiling
         from cafelearn.experiments.theory_figures import draw_figures
         from cafelearn.experiments.theory_study import summary, theory_study
 
-        note_compiling(run)
+        note_compiling(run.note)
         out.mkdir(parents=True, exist_ok=True)
         study = theory_study(n_jobs=jobs, random_state=seed)
         files = [Path(path) for path in draw_figures(study, out)]

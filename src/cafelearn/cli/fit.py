@@ -333,9 +333,9 @@ def _fit(run, estimator, frame, label):
         show_fit,
     )
 
-    warm_up(run, len(frame))
+    warm_up(run)
     begin = time.perf_counter()
-    with watch(run, len(frame)), findings_shown_here():
+    with watch(run), findings_shown_here():
         estimator.fit(frame)
     seconds = time.perf_counter() - begin
     encoded = estimator.encode(frame)

@@ -30,7 +30,7 @@ def fit(run, estimator, large, label, out, force):
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
-    with watch(run, sum(large.lengths)), findings_shown_here():
+    with watch(run), findings_shown_here():
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
     found = _survey(run, estimator, large, label, out, force)

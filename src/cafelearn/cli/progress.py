@@ -4,36 +4,28 @@ import sys
 from contextlib import contextmanager
 
 from cafelearn import _progress
-from cafelearn._compiling_note import NOTE, kernels_are_compiled
+from cafelearn._compiling_note import note_compiling
 
 
-def note_compiling(session, n_rows=0):
-    """Say why nothing happens for a while, if that is so."""
-    if not kernels_are_compiled(n_rows):
-        session.note(NOTE)
-
-
-def warm_up(session, n_rows=0):
-    """Compile or load the kernels that a fit of so many rows needs, before it is timed."""
+def warm_up(session):
+    """Compile or load the kernels, before a fit is timed."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-    from cafelearn._solver.iteration import MANY_ROWS
 
-    note_compiling(session, n_rows)
-    for few in (40, MANY_ROWS + 1)[: 1 + (n_rows > MANY_ROWS)]:
-        X = np.random.default_rng(0).normal(size=(few, 2))
-        for p in (1.5, 2.0):
-            MinkowskiWeightedKMeans(2, p=p, n_init=1, max_iter=2, random_state=0).fit(X)
+    note_compiling(session.note)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    for p in (1.5, 2.0):
+        MinkowskiWeightedKMeans(2, p=p, n_init=1, max_iter=2, random_state=0).fit(X)
 
 
 @contextmanager
-def watch(session, n_rows=0):
-    """Show how many starts of the fits in the body, of so many rows, are done."""
+def watch(session):
+    """Show how many starts of the fits in the body are done."""
     if session.quiet:
         yield
         return
-    note_compiling(session, n_rows)
+    note_compiling(session.note)
     with _progress.showing(_display(session)):
         yield
 

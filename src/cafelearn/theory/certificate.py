@@ -10,8 +10,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._solver.descent import one_cluster
-from cafelearn._solver.iteration import data_scale
-from cafelearn._solver.kernels.weights import log_mean_dispersion, make_groups
+from cafelearn._solver.kernels.weights import cells_of, log_mean_dispersion, make_groups
+from cafelearn._solver.scales import data_scale
 from cafelearn._solver.starts import uses_offset
 from cafelearn._typing import Estimator, MatrixLike, VectorLike
 from cafelearn._validation import check_data, check_weights
@@ -126,7 +126,7 @@ class _Facts:
             _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
             _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
             groups = make_groups(len(log_D), self.codes)
-            mean = np.exp(log_mean_dispersion(log_D[None, :], groups))
+            mean = np.exp(log_mean_dispersion(cells_of(log_D[None, :]), groups))
             return float(mean * 0.1 / len(self.model.cluster_centers_))
         if offset == 0:
             return 0.0

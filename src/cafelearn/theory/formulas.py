@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from cafelearn._solver.descent import one_cluster
-from cafelearn._solver.iteration import data_scale
+from cafelearn._solver.scales import data_scale
 from cafelearn._typing import MatrixLike, VectorLike
 
 

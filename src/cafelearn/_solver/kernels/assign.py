@@ -4,239 +4,262 @@ Rows are taken in blocks and transposed, so that the innermost loops run over ro
 vectorise for any number of features. Nothing of size n x k or n x m is ever made.
 """
 
-from functools import lru_cache
-from typing import NamedTuple
-
 import numpy as np
 
 from cafelearn._solver.kernels.blocks import (
     block_rows,
-    buffer,
     padded,
     sort_by_label,
-    sort_members,
     transpose,
 )
-from cafelearn._solver.kernels.compiling import EXACT, MAKES, ONE, SUMS, njit
+from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALED_WEIGHT
+from cafelearn._solver.kernels.compiling import ENTRY, EXACT, MAKES, SUMS, njit
+from cafelearn._solver.kernels.gradients import add_extrema, add_gradients
 from cafelearn._solver.kernels.power import (
+    BRANCH,
     CUBE,
-    LARGEST_DIRECT,
     SQUARE,
-    NegativePlan,
-    PowerPlan,
-    add_cubes,
     add_powers,
+    add_products,
     add_relative_powers,
-    add_squares,
     find_peaks,
-    negative_plan,
-    power_plan,
 )
-from cafelearn._solver.kernels.pulls import add_extrema, add_members
-from cafelearn._solver.kernels.vectors import larger, prefer_wide_vectors, smaller
+from cafelearn._solver.kernels.sums import (
+    CHANGED,
+    FARTHEST,
+    FARTHEST_ROW,
+    MASS,
+    add_member,
+)
+from cafelearn._solver.kernels.vectors import larger, prefer_wide_vectors
 
-# Features summed before looking whether a centre is already too far for a whole block.
+# Not a literal: a function is compiled again for every literal argument.
+ZERO = np.int64(0)
+# Features summed before testing whether a centre is already too far for a whole block.
 STEP = 16
 
 
-def chunk_rows(n_features):
-    """Rows that make one chunk: as many as the second cache holds, whatever runs them."""
-    return int(min(max(2**18 // n_features, 256), 8192))
-
-
-class Geometry(NamedTuple):
-    """The exponent and everything that follows from it and the data's type."""
-
-    p: float
-    distances: PowerPlan  # raises to p
-    coarse: PowerPlan  # the same in single precision
-    coarse_root: PowerPlan  # raises to 1/p in single precision
-    positive: PowerPlan  # raises to p - 2, for p > 2
-    negative: NegativePlan  # raises to p - 2, for p < 2
-    rooted: bool  # distances are kept as their p-th root: p-th powers would overflow
-    tolerance: float  # accepted error of a centre, in units of its members' range
-
-
-def make_geometry(p, dtype):
-    """The geometry of exponent `p` for data of `dtype`."""
-    return _make_geometry(float(p), np.dtype(dtype))
-
-
-@lru_cache(maxsize=64)
-def _make_geometry(p, dtype):
-    return Geometry(
-        p,
-        power_plan(p, dtype),
-        power_plan(p, np.float32),
-        power_plan(1 / p, np.float32),
-        power_plan(max(p - 2, 0.0), dtype),
-        negative_plan(p - 2 if p < 2 else -0.5, dtype),
-        bool(p > LARGEST_DIRECT[dtype]),
-        1e-10 if dtype == np.float64 else 2e-7,
-    )
-
-
 @njit(**EXACT)
-def add_features(out, l, columns, features, centers, weights, size, plan):
-    """out[l, b] += |weights (x - centers)|^p of these features, by the plan of p."""
-    if plan.branch == SQUARE:
-        add_squares(out, l, columns, features, centers, weights, size)
-    elif plan.branch == CUBE:
-        add_cubes(out, l, columns, features, centers, weights, size)
+def _add_distances(out, columns, features, center, weight, size, plan):
+    """out[0, b] += |weight (x - center)|^p of these features, by the plan of p."""
+    if plan[BRANCH] == SQUARE or plan[BRANCH] == CUBE:
+        add_products(out, columns, features, center, weight, size, plan[BRANCH] == CUBE)
     else:
-        add_powers(out, l, columns, features, centers, weights, l, size, plan)
+        add_powers(out, ZERO, columns, features, center, weight, size, plan)
 
 
 @njit(**EXACT)
-def distances_to(out, l, columns, peaks, features, centers, weights, size, geometry):
-    """Distances (Eq. 2; its p-th root if geometry.rooted) of a transposed block to centre l."""
+def _measure(out, columns, features, center, weight, size, geometry):
+    """Distances (Eq. 2; its p-th root if geometry.rooted) of a block to one centre.
+
+    OUT out[0]; out[1] is scratch
+    """
     for b in range(size):
-        out[l, b] = 0
+        out[0, b] = 0
     if not geometry.rooted:
-        add_features(out, l, columns, features, centers, weights, size, geometry.distances)
+        _add_distances(out, columns, features, center, weight, size, geometry.distances)
         return
-    find_peaks(peaks, l, columns, centers, weights, size)
+    peaks = out[1]
+    find_peaks(peaks, columns, center, weight, size)
     for b in range(size):
-        peaks[l, b] = 1 / peaks[l, b] if peaks[l, b] > 0 else 1
-    add_relative_powers(out, l, columns, centers, weights, peaks, size, geometry.distances)
+        peaks[b] = 1 / peaks[b] if peaks[b] > 0 else 1
+    add_relative_powers(out, columns, center, weight, peaks, size, geometry.distances)
     for b in range(size):
-        out[l, b] = out[l, b] ** (1 / geometry.p) / peaks[l, b]
+        out[0, b] = out[0, b] ** (1 / geometry.p) / peaks[b]
+
+
+@njit(**ENTRY)
+def distance_chunk(out, X, centers, weights, geometry, scratch):
+    """Distances (Eq. 2; its p-th root if geometry.rooted) of rows to each centre.
+
+    OUT out (n, k)
+    """
+    columns, distances, features = scratch.columns, scratch.distances, scratch.features
+    for first in range(0, len(X), block_rows(X)):
+        rows = scratch.order[: min(block_rows(X), len(X) - first)]
+        for b in range(len(rows)):
+            rows[b] = first + b
+        transpose(columns, X, rows, features)
+        size = padded(len(rows))
+        for l in range(len(centers)):
+            _measure(distances, columns, features, centers[l], weights[l], size, geometry)
+            for b in range(len(rows)):
+                out[first + b, l] = distances[0, b]
 
 
 @njit(**SUMS)
-def _all_beyond(distances, l, nearest, size):
-    """Whether every row is farther from centre l than from its nearest so far."""
+def _all_beyond(distances, nearest, size):
+    """Whether every row is farther from a centre than from its nearest so far."""
     prefer_wide_vectors()
-    closest = nearest[0] - distances[l, 0]
+    closest = nearest[0] - distances[0]
     for b in range(size):
-        closest = larger(closest, nearest[b] - distances[l, b])
+        closest = larger(closest, nearest[b] - distances[b])
     return closest < 0
 
 
 @njit(**SUMS)
-def take_nearer(labels, nearest, second, distances, l, size):
-    """Move the rows that are nearer to centre l; the lower index wins a tie.
-
-    `second` keeps the distance to the next nearest.
-    """
+def _take_nearer(labels, nearest, distances, l, size):
+    """Move the rows that are nearer to centre l; the lower index wins a tie."""
     prefer_wide_vectors()
     for b in range(size):
-        tie = (distances[l, b] == nearest[b]) & (l < labels[b])
-        closer = (distances[l, b] < nearest[b]) | tie
+        tie = (distances[b] == nearest[b]) & (l < labels[b])
+        closer = (distances[b] < nearest[b]) | tie
         labels[b] = l if closer else labels[b]
-        other = nearest[b] if closer else distances[l, b]
-        nearest[b] = distances[l, b] if closer else nearest[b]
-        second[b] = smaller(second[b], other)
+        nearest[b] = distances[b] if closer else nearest[b]
 
 
 @njit(**EXACT)
-def _assign_block(labels, nearest, guess, scratch, features, centers, weights, size, geometry):
+def _assign_block(guess, cells, size, geometry, scratch):
     """Nearest centre of each row of a transposed block.
 
     All distances are sums of terms >= 0, so a centre is given up as soon as its partial sums
     exceed the best distance of every row. Blocks of rows that had the same label before
     (`guess`, or -1) begin with that centre, and most others are given up early; the labels
     are those of the full computation, bit for bit.
+
+    OUT scratch.block_labels, scratch.nearest
     """
-    distances, columns, peaks, second = scratch
-    n_clusters, n_features = centers.shape
+    columns, distances, features = scratch.columns, scratch.distances, scratch.features
+    labels, nearest, plan = scratch.block_labels, scratch.nearest, geometry.distances
     for b in range(size):
         labels[b] = 0
-        nearest[b] = second[b] = np.inf
-    if guess >= 0:
-        distances_to(
-            distances, guess, columns, peaks, features, centers, weights, size, geometry
-        )
-        take_nearer(labels, nearest, second, distances, guess, size)
-    for l in range(n_clusters):
-        if l == guess:
+        nearest[b] = np.inf
+    for turn in range(-1, len(cells)):
+        l = guess if turn < 0 else turn
+        if l < 0 or turn == guess:
             continue
-        if geometry.rooted:
-            distances_to(
-                distances, l, columns, peaks, features, centers, weights, size, geometry
-            )
-            take_nearer(labels, nearest, second, distances, l, size)
+        center, weight = cells[l, CENTER], cells[l, SCALED_WEIGHT]
+        if turn < 0 or guess < 0 or geometry.rooted:
+            _measure(distances, columns, features, center, weight, size, geometry)
+            _take_nearer(labels, nearest, distances[0], l, size)
             continue
         for b in range(size):
-            distances[l, b] = 0
-        step = STEP if guess >= 0 else n_features
-        for first in range(0, n_features, step):
-            add_features(
-                distances,
-                l,
-                columns,
-                features[first : first + step],
-                centers,
-                weights,
-                size,
-                geometry.distances,
-            )
-            if guess >= 0 and _all_beyond(distances, l, nearest, size):
+            distances[0, b] = 0
+        beyond = False
+        for first in range(0, len(features), STEP):
+            some = features[first : first + STEP]
+            _add_distances(distances, columns, some, center, weight, size, plan)
+            if _all_beyond(distances[0], nearest, size):
+                beyond = True
                 break
-        else:
-            take_nearer(labels, nearest, second, distances, l, size)
+        if not beyond:
+            _take_nearer(labels, nearest, distances[0], l, size)
 
 
-@njit(**MAKES)
-def _scratch(X, n_clusters):
-    """Buffers for the distances, the transposed rows, their peaks and second distances."""
-    columns, second = buffer(X.shape[1], X), buffer(ONE, X)[0]
-    return buffer(n_clusters, X), columns, buffer(n_clusters, X), second
+@njit(**ENTRY)
+def hash_of(number):
+    """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
+    mixed = number + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
-@njit(**MAKES)
-def distance_chunk(out, X, start, stop, centers, weights, geometry):
-    """Distances of the rows start <= i < stop to each centre; OUT out (stop - start, k)."""
-    n_clusters, n_features = centers.shape
-    distances, columns, peaks, _ = _scratch(X, n_clusters)
-    features = np.arange(n_features)
-    for first in range(start, stop, block_rows(X)):
-        size = min(block_rows(X), stop - first)
-        transpose(columns, X, np.arange(first, first + size), size, features)
-        for l in range(n_clusters):
-            distances_to(
-                distances,
-                l,
-                columns,
-                peaks,
-                features,
-                centers,
-                weights,
-                padded(size),
-                geometry,
-            )
-            for b in range(size):
-                out[first - start + b, l] = distances[l, b]
+@njit(**EXACT)
+def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scratch):
+    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
 
+    Rows are taken by their old label. Those that keep it are summed from the block at hand;
+    those that move are left to `add_members`.
 
-@njit(**MAKES)
-def assign_chunk(labels, nearest, X, start, stop, centers, weights, geometry):
-    """Labels and distances to the nearest centre of the rows start <= i < stop.
-
-    OUT labels, nearest (stop - start,)
+    IN  first_row: the index of the first row in the data
+    OUT all of sums; labels; scratch.members: the labels of the rows that moved, else -1
     """
-    n_clusters, n_features = centers.shape
-    scratch = _scratch(X, n_clusters)
-    features = np.arange(n_features)
-    block_labels = np.empty(block_rows(X), dtype=np.int32)
-    block_nearest = buffer(ONE, X)[0]
-    for first in range(start, stop, block_rows(X)):
-        size = min(block_rows(X), stop - first)
-        transpose(scratch[1], X, np.arange(first, first + size), size, features)
-        _assign_block(
-            block_labels,
-            block_nearest,
-            np.int64(-1),
-            scratch,
-            features,
-            centers,
-            weights,
-            padded(size),
-            geometry,
-        )
-        for b in range(size):
-            labels[first - start + b] = block_labels[b]
-            nearest[first - start + b] = block_nearest[b]
+    n_clusters, n_features = len(cells), cells.shape[2]
+    features, columns, movers = scratch.features, scratch.columns, scratch.members
+    order, begin, row_weights = scratch.order, scratch.begin, scratch.weights
+    block_labels, nearest = scratch.block_labels, scratch.nearest
+    common = sums[n_clusters]
+    farthest, way = np.int64(-1), 0.0
+    sort_by_label(labels, order, begin, scratch.filled)
+    for old in range(-1, n_clusters):
+        for first in range(begin[old + 1], begin[old + 2], block_rows(X)):
+            rows = order[first : min(first + block_rows(X), begin[old + 2])]
+            size, stayer = padded(len(rows)), np.int64(-1)
+            transpose(columns, X, rows, features)
+            _assign_block(old, cells, size, geometry, scratch)
+            # A sum in memory is slow to be added to.
+            mass, members = sums[old, MASS, 0] if old >= 0 else 0.0, np.uint64(0)
+            for b in range(size):
+                row_weights[b] = 0
+            for b in range(len(rows)):
+                i, label = rows[b], block_labels[b]
+                labels[i], movers[i] = label, -1
+                if sample_weight[i] == 0:
+                    continue
+                # Of rows equally far the first one counts.
+                if nearest[b] > way or (nearest[b] == way and i < farthest):
+                    way, farthest = np.float64(nearest[b]), i
+                code = hash_of(np.uint64(first_row + i))
+                if label == old:
+                    stayer = b
+                    row_weights[b] = sample_weight[i]
+                    mass += sample_weight[i]
+                    members += code
+                else:
+                    common[CHANGED, 0] += 1
+                    add_member(sums, label, code)
+                    movers[i] = label
+            if stayer >= 0:
+                sums[old, MASS, 0] = mass
+                add_member(sums, old, members)
+                _copy_over_others(columns, row_weights, stayer, size)
+                add_extrema(sums[old], features, columns, size)
+                add_gradients(sums[old], features, cells[old], size, geometry, scratch)
+    common[FARTHEST, 0] = way
+    if farthest >= 0:
+        for v in range(n_features):
+            common[FARTHEST_ROW, v] = X[farthest, v]
+
+
+@njit(**EXACT)
+def _copy_over_others(columns, row_weights, kept, size):
+    """Overwrite the rows of weight 0 with copies of one that counts."""
+    for b in range(size):
+        if row_weights[b] == 0:
+            for v in range(columns.shape[0]):
+                columns[v, b] = columns[v, kept]
+
+
+@njit(**EXACT)
+def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
+    """Add the rows of a chunk to the sums of the clusters in scratch.members.
+
+    All features, with the members' extrema, if `everything`; else those still searched.
+    """
+    order, begin, row_weights = scratch.order, scratch.begin, scratch.weights
+    sort_by_label(scratch.members[: len(X)], order, begin, scratch.filled)
+    for l in range(len(cells)):
+        features = scratch.features
+        if not everything:
+            count = 0
+            for v in range(cells.shape[2]):
+                scratch.open[count] = v
+                count += cells[l, OPEN, v] > 0
+            features = scratch.open[:count]
+        if len(features) == 0:
+            continue
+        for first in range(begin[l + 1], begin[l + 2], block_rows(X)):
+            rows = order[first : min(first + block_rows(X), begin[l + 2])]
+            size, mass = padded(len(rows)), sums[l, MASS, 0]
+            for b in range(size):
+                row_weights[b] = 0
+            for b in range(len(rows)):
+                row_weights[b] = sample_weight[rows[b]]
+                mass += sample_weight[rows[b]]
+            sums[l, MASS, 0] = mass
+            transpose(scratch.columns, X, rows, features)
+            if everything:
+                add_extrema(sums[l], features, scratch.columns, size)
+            add_gradients(sums[l], features, cells[l], size, geometry, scratch)
+
+
+@njit(**EXACT)
+def fill_mass(sums):
+    """Give each feature of a cluster the mass of the cluster."""
+    for l in range(len(sums) - 1):
+        for v in range(1, sums.shape[2]):
+            sums[l, MASS, v] = sums[l, MASS, 0]
 
 
 @njit(**MAKES)
@@ -249,218 +272,3 @@ def project_rows(X, direction):
             total += X[i, v] * direction[v]
         out[i] = total
     return out
-
-
-@njit(**EXACT)
-def hash_of(number):
-    """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
-    mixed = number + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-@njit(**MAKES)
-def relabel_chunk(
-    sums, labels, X, sample_weight, start, stop, centers, weights, brackets, geometry
-):
-    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
-
-    Rows are taken by their old label. Those that keep it are summed from the block at hand;
-    those that move are gathered once more, by their new label.
-
-    IN  labels of the whole data, updated in place; weights are scaled
-    OUT all of sums
-    """
-    n_clusters, n_features = centers.shape
-    scratch = _scratch(X, n_clusters)
-    columns = scratch[1]
-    powers = buffer(n_features if geometry.p > 2 else ONE, X)
-    features = np.arange(n_features)
-    block_labels = np.empty(block_rows(X), dtype=np.int32)
-    nearest, row_weights = buffer(ONE, X)[0], buffer(ONE, X)[0]
-    movers = np.full(stop - start, -1, dtype=np.int32)
-    farthest = np.int64(-1)
-    rows_by_label, begin = sort_by_label(labels[start:stop], start, n_clusters)
-    for group in range(n_clusters + 1):
-        old = group - 1
-        for first in range(begin[group], begin[group + 1], block_rows(X)):
-            size = min(block_rows(X), begin[group + 1] - first)
-            rows = rows_by_label[first : first + size]
-            transpose(columns, X, rows, size, features)
-            _assign_block(
-                block_labels,
-                nearest,
-                old,
-                scratch,
-                features,
-                centers,
-                weights,
-                padded(size),
-                geometry,
-            )
-            stayer, farthest = _report(
-                sums,
-                labels,
-                movers,
-                row_weights,
-                farthest,
-                old,
-                rows,
-                start,
-                block_labels,
-                nearest,
-                sample_weight,
-            )
-            if stayer >= 0:
-                _hide_rows(columns, row_weights, stayer, padded(size))
-                add_extrema(sums.low, sums.high, old, features, columns, padded(size))
-                add_members(
-                    sums.terms,
-                    old,
-                    features,
-                    columns,
-                    row_weights,
-                    powers,
-                    centers,
-                    brackets.scale,
-                    padded(size),
-                    geometry,
-                )
-    if farthest >= 0:
-        for v in range(n_features):
-            sums.farthest_row[v] = X[farthest, v]
-    if sums.changed[0] > 0:
-        sorted_rows = sort_by_label(movers, start, n_clusters)
-        yes = np.bool_(True)
-        _add_rows(sums, sorted_rows, X, sample_weight, centers, brackets, geometry, yes, yes)
-
-
-@njit(**EXACT)
-def _report(
-    sums,
-    labels,
-    movers,
-    row_weights,
-    farthest,
-    old,
-    rows,
-    start,
-    block_labels,
-    nearest,
-    sample_weight,
-):
-    """What the rows of a block have to say, and which of them move.
-
-    Returns the last one that stays, and the index of the one that is the farthest so far (of
-    equals the first); -1 if there is none.
-    """
-    stayer = np.int64(-1)
-    # Of the rows that stay: a number that waits in memory is slow to be added to.
-    way, mass, fingerprint = sums.farthest[0], 0.0, np.uint64(0)
-    if old >= 0:
-        mass = sums.mass[old]
-    for b in range(padded(len(rows))):
-        row_weights[b] = 0
-    for b in range(len(rows)):
-        i, label = rows[b], block_labels[b]
-        labels[i] = label
-        if sample_weight[i] == 0:
-            continue
-        if nearest[b] > way or (nearest[b] == way and i < farthest):
-            way, farthest = np.float64(nearest[b]), i
-        if label == old:
-            stayer = b
-            row_weights[b] = sample_weight[i]
-            mass += sample_weight[i]
-            fingerprint += hash_of(np.uint64(i))
-        else:
-            sums.changed[0] += 1
-            sums.fingerprint[label] += hash_of(np.uint64(i))
-            movers[i - start] = label
-    sums.farthest[0] = way
-    if old >= 0:
-        sums.mass[old] = mass
-        sums.fingerprint[old] += fingerprint
-    return stayer, farthest
-
-
-@njit(**EXACT)
-def _hide_rows(columns, row_weights, shown, size):
-    """Overwrite the rows of weight 0 with copies of one that counts."""
-    for b in range(size):
-        if row_weights[b] == 0:
-            for v in range(columns.shape[0]):
-                columns[v, b] = columns[v, shown]
-
-
-@njit(**MAKES)
-def member_chunk(
-    sums,
-    labels,
-    X,
-    sample_weight,
-    start,
-    stop,
-    centers,
-    brackets,
-    geometry,
-    everything,
-    ranges,
-):
-    """Sums of the rows of a chunk about their own centres.
-
-    For all features, or else for the open ones; with `ranges`, also the members' extrema.
-    OUT sums.mass, terms, low, high
-    """
-    sorted_rows = sort_members(labels, sample_weight, start, stop, len(centers))
-    _add_rows(
-        sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
-    )
-
-
-@njit(**EXACT)
-def weigh_rows(row_weights, mass, l, rows, sample_weight):
-    """Weights of a block of rows of cluster l, 0 for the padding; they add to its mass."""
-    size, total = len(rows), mass[l]
-    for b in range(padded(size)):
-        row_weights[b] = 0
-    for b in range(size):
-        row_weights[b] = sample_weight[rows[b]]
-        total += sample_weight[rows[b]]
-    mass[l] = total
-
-
-@njit(**MAKES)
-def _add_rows(
-    sums, sorted_rows, X, sample_weight, centers, brackets, geometry, everything, ranges
-):
-    """Sums over rows that come with where each cluster begins, see sort_by_label."""
-    n_clusters, n_features = centers.shape
-    rows_by_cluster, begin = sorted_rows
-    columns = buffer(n_features, X)
-    powers = buffer(n_features if geometry.p > 2 else ONE, X)
-    row_weights = buffer(ONE, X)[0]
-    for l in range(n_clusters):
-        features = np.arange(n_features) if everything else np.nonzero(brackets.open[l])[0]
-        if len(features) == 0:
-            continue
-        for first in range(begin[l + 1], begin[l + 2], block_rows(X)):
-            size = min(block_rows(X), begin[l + 2] - first)
-            rows = rows_by_cluster[first : first + size]
-            weigh_rows(row_weights, sums.mass, l, rows, sample_weight)
-            transpose(columns, X, rows, size, features)
-            if ranges:
-                add_extrema(sums.low, sums.high, l, features, columns, padded(size))
-            add_members(
-                sums.terms,
-                l,
-                features,
-                columns,
-                row_weights,
-                powers,
-                centers,
-                brackets.scale,
-                padded(size),
-                geometry,
-            )

@@ -1,4 +1,4 @@
-"""Numba compilation options, ``@njit(**EXACT)`` and the like, and a cache of compiled code."""
+"""Numba compilation options, and a cache of compiled code that is never stale."""
 
 import hashlib
 import warnings
@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 
 import numba
-import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.options import DefaultOptions
 
 
 class _SturdyCache(FunctionCache):
-    """A cache that does without files that are damaged or cannot be written."""
+    """A cache that ignores damaged files and files that cannot be written."""
 
     def load_overload(self, sig, target_context):
         try:
@@ -30,20 +29,18 @@ class _SturdyCache(FunctionCache):
 
 @cache
 def _source_hash():
-    """A hash of all sources that compiled functions may stand in."""
+    """Hash of the sources of all compiled functions."""
     package, found = Path(__file__).parents[1], hashlib.sha256()
-    for directory in (package, package / "kernels", package / "distributed"):
-        for path in sorted(directory.glob("*.py")):
-            found.update(path.name.encode() + path.read_bytes())
+    for path in sorted(package.rglob("*.py")):
+        found.update(path.name.encode() + path.read_bytes())
     return found.hexdigest()
 
 
 def njit(**options):
-    """`numba.njit` with a cache that is never stale and survives damage.
+    """`numba.njit` with a cache keyed by the sources of the whole solver.
 
-    Numba looks at the file of a function alone, but other files' functions are compiled into
-    it; so the cache is for the sources of the whole package. What it cannot load is compiled
-    again.
+    Numba keys its cache by the file of a function alone, but functions of other files are
+    compiled into it.
     """
 
     def compile_lazily(function):
@@ -58,14 +55,14 @@ def njit(**options):
 
 
 def _can_cache():
-    """Whether Numba finds a directory where it may keep compiled code."""
+    """Whether Numba finds a writable cache directory."""
     try:
         numba.njit(cache=True)(lambda: None)
     except RuntimeError:
         warnings.warn(
             "cafelearn cannot keep its compiled code, because neither its own directory nor "
             "the user's cache directory is writable: every process compiles for about a "
-            "minute. Set NUMBA_CACHE_DIR to a writable directory.",
+            "quarter of a minute. Set NUMBA_CACHE_DIR to a writable directory.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -78,22 +75,24 @@ CACHED = _can_cache()
 # Arithmetic is IEEE's as written, so that bits do not depend on the callers that a function is
 # inlined into. error_model="numpy" drops the division checks that block vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
-# Numba counts the references to every array of every tuple that a function touches, with locked
-# instructions; that took up to half of a pass. What only borrows arrays needs no count, and
-# a function that makes or returns one (MAKES) is refused by the compiler if it has none.
+# Numba counts the references to every array that a function touches, with locked instructions;
+# that took up to half of a pass. Functions that only borrow arrays are compiled without, and
+# the compiler refuses those that allocate one (MAKES). The option is Numba's own and
+# undocumented; without it everything works, only slower.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
-EXACT = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
-MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
-# Vector loops may fuse multiplications and additions; what else is fast would destroy the
-# rounding by magic numbers of kernels.power. Such functions call `prefer_wide_vectors`, which
-# keeps them out of their callers, so each is compiled in one way only.
+_BORROWS = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
+_MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
+# A wrapper for calls from Python takes a quarter of the time of compiling, so only ENTRY and
+# MAKES have one.
+ENTRY = dict(_BORROWS, no_cfunc_wrapper=True)
+MAKES = dict(_MAKES, no_cfunc_wrapper=True)
+EXACT = dict(ENTRY, no_cpython_wrapper=True)
+# Vector loops may fuse multiplications and additions; any other fast-math flag would destroy
+# the rounding by magic numbers of kernels.power. Such functions call `prefer_wide_vectors`,
+# which prevents inlining, so each is compiled in one way only.
 VECTOR = dict(EXACT, fastmath={"contract", "nsz"})
 # The same for plain sums and extrema of finite numbers, in an order that the compiler chooses.
 SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
-# For outer functions with one caller each, and for small ones that return parts of what they
-# are given: they are compiled as a part of their caller, not for themselves before. A function
-# is optimised again inside each caller, so every level of calls costs as much as the first.
-PART = dict(MAKES, inline="always")
-# A function is compiled again for every literal number it is called with, and so are those it
-# calls; these are no literals.
-ZERO, ONE = np.int64(0), np.int64(1)
+# Inlined before compilation. LLVM optimises a function again inside each caller, so every
+# level of calls costs as much as the first.
+INLINE = dict(EXACT, inline="always")

@@ -1,21 +1,33 @@
-"""What LLVM can do with vectors and Numba does not offer."""
+"""LLVM vector operations that Numba does not expose, each with a Python equivalent."""
 
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# Side of the square tiles that are transposed at once.
+LANES = 8
 
-@intrinsic
+
+def with_python_body(body):
+    """An intrinsic that is replaced by `body` where the compiler is switched off."""
+
+    def decorate(definition):
+        return body if config.DISABLE_JIT else intrinsic(definition)
+
+    return decorate
+
+
+@with_python_body(lambda: None)
 def prefer_wide_vectors(typingctx):
-    """Ask LLVM for 512-bit vectors in the calling function; it prefers 256 by default.
+    """Request 512-bit vectors for the calling function; LLVM prefers 256 by default.
 
-    The function is kept out of its callers, where the wish would be lost.
+    Also prevents its inlining, which would drop the attribute.
     """
 
     def codegen(context, builder, signature, arguments):
-        # llvmlite lists the attributes it knows; this one is LLVM's own and is
-        # ignored by targets without such vectors.
+        # llvmlite accepts only the attributes it knows; this one is ignored by targets
+        # without such vectors.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
@@ -24,7 +36,6 @@ def prefer_wide_vectors(typingctx):
 
 
 def _extremum(name):
-    @intrinsic
     def extremum(typingctx, a, b):
         def codegen(context, builder, signature, arguments):
             number = arguments[0].type
@@ -42,18 +53,14 @@ def _extremum(name):
 
 
 # min() and max() of Numba are comparisons, which LLVM does not recognise as a reduction.
-larger = _extremum("maxnum")
-smaller = _extremum("minnum")
-
-
-LANES = 8
+larger = with_python_body(max)(_extremum("maxnum"))
+smaller = with_python_body(min)(_extremum("minnum"))
 
 
 def _flip(builder, rows):
-    """LANES vectors of LANES numbers, as a matrix, transposed.
+    """Transpose LANES vectors of LANES numbers.
 
-    Blocks of 1, 2 and 4 are swapped across the diagonal; each of these steps takes its
-    numbers from two vectors.
+    Swaps blocks of 1, 2 and 4 across the diagonal; each step combines two vectors.
     """
     distance = 1
     while distance < LANES:
@@ -72,95 +79,43 @@ def _flip(builder, rows):
     return rows
 
 
-def _pointer(context, builder, array, place, lanes=1):
-    """Where the number at a place of an array is, as that of a vector if there are lanes."""
+def _pointer(builder, array, place, lanes=1):
+    """Pointer to the number at a place of an array, or to a vector of `lanes` numbers."""
     pointer = builder.gep(array.data, [place])
     if lanes == 1:
         return pointer
     return builder.bitcast(pointer, ir.VectorType(pointer.type.pointee, lanes).as_pointer())
 
 
-@intrinsic
-def transpose_tile(typingctx, columns, X, rows, origin, b, v):
-    """columns[v + j, b + i] = X[rows[b + i], v + j] - origin[v + j] for i, j < LANES.
+def _transpose_tile(columns, X, rows, b, v):
+    columns[v : v + LANES, b : b + LANES] = X[rows[b : b + LANES], v : v + LANES].T
 
-    `origin` may be None. All arrays are C-contiguous. The numbers may be rounded.
-    """
+
+@with_python_body(_transpose_tile)
+def transpose_tile(typingctx, columns, X, rows, b, v):
+    """columns[v + j, b + i] = X[rows[b + i], v + j] for i, j < LANES; C-contiguous arrays."""
 
     def codegen(context, builder, signature, arguments):
-        def array(i):
-            return context.make_array(signature.args[i])(context, builder, arguments[i])
-
-        into, source, chosen = array(0), array(1), array(2)
-        b, v = arguments[4:]
+        into, source, chosen = (
+            context.make_array(signature.args[i])(context, builder, arguments[i])
+            for i in range(3)
+        )
+        b, v = arguments[3:]
         index = b.type
         width = cgutils.unpack_tuple(builder, into.shape)[1]
         n_features = cgutils.unpack_tuple(builder, source.shape)[1]
         size = signature.args[1].dtype.bitwidth // 8
-        target = context.get_value_type(signature.args[0].dtype)
-        loaded, place = [], None
-        if signature.args[3] != types.none:
-            pointer = _pointer(context, builder, array(3), v, LANES)
-            place = builder.load(pointer, align=size)
+        loaded = []
         for i in range(LANES):
-            row = builder.load(_pointer(context, builder, chosen, builder.add(b, index(i))))
+            row = builder.load(_pointer(builder, chosen, builder.add(b, index(i))))
             begin = builder.add(builder.mul(row, n_features), v)
-            numbers = builder.load(_pointer(context, builder, source, begin, LANES), align=size)
-            if place is not None:
-                numbers = builder.fsub(numbers, place)
-            if numbers.type.element != target:
-                numbers = builder.fptrunc(numbers, ir.VectorType(target, LANES))
-            loaded.append(numbers)
+            loaded.append(builder.load(_pointer(builder, source, begin, LANES), align=size))
         for j, column in enumerate(_flip(builder, loaded)):
             begin = builder.add(builder.mul(builder.add(v, index(j)), width), b)
-            pointer = _pointer(context, builder, into, begin, LANES)
-            builder.store(column, pointer, align=signature.args[0].dtype.bitwidth // 8)
+            builder.store(column, _pointer(builder, into, begin, LANES), align=size)
         return context.get_dummy_value()
 
-    return types.none(columns, X, rows, origin, types.intp, types.intp), codegen
-
-
-@intrinsic
-def inside_window(typingctx, values, place, anchor, scale, window):
-    """Bits that tell which of the LANES values from a place on are inside a window.
-
-    Bit i is set where |(values[place + i] - anchor) scale| <= window.
-    """
-
-    def codegen(context, builder, signature, arguments):
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        number = arguments[2].type
-        vector, lane = ir.VectorType(number, LANES), ir.IntType(32)
-        pointer = builder.bitcast(builder.gep(array.data, [arguments[1]]), vector.as_pointer())
-        numbers = builder.load(pointer, align=number.get_abi_size(context.target_data))
-
-        def spread(scalar):
-            one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, lane(0))
-            return builder.shuffle_vector(
-                one, one, ir.Constant(ir.VectorType(lane, LANES), [0] * LANES)
-            )
-
-        anchor, scale, window = (spread(a) for a in arguments[2:])
-        t = builder.fmul(builder.fsub(numbers, anchor), scale)
-        suffix = "f64" if signature.args[2] == types.float64 else "f32"
-        absolute = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, (vector,)), f"llvm.fabs.v{LANES}{suffix}"
-        )
-        inside = builder.fcmp_ordered("<=", builder.call(absolute, (t,)), window)
-        bits = builder.bitcast(inside, ir.IntType(LANES))
-        return builder.zext(bits, ir.IntType(64))
-
-    return types.uint64(values, types.intp, anchor, scale, window), codegen
-
-
-@intrinsic
-def lowest_bit(typingctx, bits):
-    """The number of the lowest bit that is set."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), codegen
+    return types.none(columns, X, rows, types.intp, types.intp), codegen
 
 
 def _bit_cast(source, target):
@@ -170,13 +125,67 @@ def _bit_cast(source, target):
     return target(source), codegen
 
 
-@intrinsic
+@with_python_body(lambda number: number.view(f"u{number.itemsize}"))
 def to_bits(typingctx, number):
     """The bits of a float, as an unsigned integer of the same width."""
     return _bit_cast(number, types.uint64 if number == types.float64 else types.uint32)
 
 
-@intrinsic
+@with_python_body(lambda bits: bits.view(f"f{bits.itemsize}"))
 def from_bits(typingctx, bits):
-    """The float whose bits are given."""
+    """The float with the given bits."""
     return _bit_cast(bits, types.float64 if bits == types.uint64 else types.float32)
+
+
+def load_terms(first, count_of):
+    """A function that loads `count_of[dtype]` numbers of an array, from `first[dtype]` on.
+
+    Their number follows from the type, so that loops over them are unrolled. Kernels call it
+    before their loops: loads inside could alias the stores there.
+    """
+
+    def body(array):
+        begin = first[array.dtype.name]
+        return tuple(array[begin : begin + count_of[array.dtype.name]])
+
+    @with_python_body(body)
+    def load(typingctx, array):
+        name = str(array.dtype)
+        result = types.UniTuple(array.dtype, count_of[name])
+
+        def codegen(context, builder, signature, arguments):
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            index = ir.IntType(64)
+            values = [
+                builder.load(builder.gep(data, [ir.Constant(index, first[name] + i)]))
+                for i in range(count_of[name])
+            ]
+            return context.make_tuple(builder, signature.return_type, values)
+
+        return result(array), codegen
+
+    return load
+
+
+def _horner(coefficients, argument):
+    result = coefficients[-1]
+    for term in reversed(coefficients[:-1]):
+        result = result * argument + term
+    return result
+
+
+@with_python_body(_horner)
+def horner(typingctx, coefficients, argument):
+    """Evaluate a polynomial, lowest coefficient first."""
+
+    def codegen(context, builder, signature, arguments):
+        values, point = arguments
+        terms = cgutils.unpack_tuple(builder, values)
+        result = terms[-1]
+        for term in reversed(terms[:-1]):
+            result = builder.fadd(
+                builder.fmul(result, point, flags=("contract",)), term, flags=("contract",)
+            )
+        return result
+
+    return argument(coefficients, argument), codegen

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._solver.kernels.compiling import EXACT, njit
+from cafelearn._solver.kernels.cells import LOG_DISPERSION, N_CELLS, WEIGHT
+from cafelearn._solver.kernels.centers import rounded
+from cafelearn._solver.kernels.compiling import ENTRY, EXACT, njit
 
 
 class Weighting(NamedTuple):
     """One way to compute weights from dispersions."""
 
-    code: int  # how `update_weights` knows it
+    code: int  # for `update_weights`
     uses_offset: bool  # whether `dispersion_offset` has an effect
     text: str  # one phrase for reports
 
@@ -50,80 +52,71 @@ def make_groups(n_features, codes=None):
     return Groups(np.argsort(codes, kind="stable").astype(np.int64), bounds.astype(np.int64))
 
 
-@njit(**EXACT)
-def log_mean(log_values):
-    """log of the mean of exp(log_values) over a whole array; -inf if all are zero."""
-    peak, total = -np.inf, 0.0
-    for value in log_values.flat:
-        peak = max(peak, value)
-    if peak == -np.inf:
-        return peak
-    for value in log_values.flat:
-        total += np.exp(value - peak)
-    return peak + np.log(total / log_values.size)
+def cells_of(log_dispersion, weights=0.0):
+    """Cells of these dispersions, for calls from Python."""
+    cells = np.zeros((len(log_dispersion), N_CELLS, log_dispersion.shape[1]))
+    cells[:, LOG_DISPERSION], cells[:, WEIGHT] = log_dispersion, weights
+    return cells
 
 
-@njit(**EXACT)
-def log_mean_dispersion(log_dispersion, groups):
+@njit(**ENTRY)
+def log_mean_dispersion(cells, groups):
     """log of the mean dispersion of a variable in a cluster; -inf if all are zero."""
     n_variables = len(groups.bounds) - 1
     peak, total = -np.inf, 0.0
-    for l in range(len(log_dispersion)):
+    for l in range(len(cells)):
         for g in range(n_variables):
-            peak = max(peak, _log_total(log_dispersion, groups, l, g))
+            peak = max(peak, _log_total(cells, groups, l, g))
     if peak == -np.inf:
         return peak
-    for l in range(len(log_dispersion)):
+    for l in range(len(cells)):
         for g in range(n_variables):
-            total += np.exp(_log_total(log_dispersion, groups, l, g) - peak)
-    return peak + np.log(total / (len(log_dispersion) * n_variables))
+            total += np.exp(_log_total(cells, groups, l, g) - peak)
+    return peak + np.log(total / (len(cells) * n_variables))
 
 
-@njit(**EXACT)
-def update_weights(weights, log_dispersion, log_offset, p, weighting, groups):
+@njit(**ENTRY)
+def update_weights(cells, log_offset, p, weighting, groups, single):
     """Weights of all clusters by the weighting with this code.
 
     CLUSTER is Eq. 4 with `exp(log_offset)` added to the dispersion of every variable, row by
     row. Variables of no dispersion take the limit: they share the weight of 1 equally. All
-    columns of a variable get its weight.
-    IN log_dispersion (k, m), groups; OUT weights (k, m)
+    columns of a variable get its weight. If `single`, weights are float32 numbers.
     """
-    n_clusters, n_variables = len(weights), len(groups.bounds) - 1
-    if weighting == UNIFORM:
-        weights[:] = 1 / n_variables
-        return
-    for l in range(n_clusters):
-        smallest = np.inf
+    n_variables = len(groups.bounds) - 1
+    for l in range(len(cells)):
+        weights, smallest, total = cells[l, WEIGHT], np.inf, 0.0
         for g in range(n_variables):
-            log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
+            log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
             smallest = min(smallest, log_d)
-        total = 0.0
         for g in range(n_variables):
             v = groups.order[groups.bounds[g]]
-            log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
-            if smallest == -np.inf:
-                weights[l, v] = 1.0 if log_d == -np.inf else 0.0
+            log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
+            if weighting == UNIFORM:
+                weights[v] = 1.0
+            elif smallest == -np.inf:
+                weights[v] = 1.0 if log_d == -np.inf else 0.0
             else:
-                weights[l, v] = np.exp((smallest - log_d) / (p - 1))
-            total += weights[l, v]
+                weights[v] = rounded(np.exp((smallest - log_d) / (p - 1)), single)
+            total += weights[v]
         for g in range(n_variables):
             v = groups.order[groups.bounds[g]]
-            weights[l, v] /= total
+            weights[v] = rounded(weights[v] / total, single)
             for place in range(groups.bounds[g] + 1, groups.bounds[g + 1]):
-                weights[l, groups.order[place]] = weights[l, v]
+                weights[groups.order[place]] = weights[v]
 
 
 @njit(**EXACT)
-def log_objective(weights, log_dispersion, log_offset, p, groups):
+def log_objective(cells, log_offset, p, groups):
     """log of sum w^p (D + c) over variables (Eq. 3 with an offset); -inf if it is zero."""
-    n_clusters, n_variables = len(weights), len(groups.bounds) - 1
+    n_variables = len(groups.bounds) - 1
     peak = -np.inf
     for round in range(2):
         total = 0.0
-        for l in range(n_clusters):
+        for l in range(len(cells)):
             for g in range(n_variables):
-                weight = weights[l, groups.order[groups.bounds[g]]]
-                log_d = _log_add(_log_total(log_dispersion, groups, l, g), log_offset)
+                weight = cells[l, WEIGHT, groups.order[groups.bounds[g]]]
+                log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
                 if weight > 0 and log_d > -np.inf:
                     term = p * np.log(weight) + log_d
                     if round == 0:
@@ -136,19 +129,20 @@ def log_objective(weights, log_dispersion, log_offset, p, groups):
 
 
 @njit(**EXACT)
-def _log_total(log_dispersion, groups, l, g):
+def _log_total(cells, groups, l, g):
     """log of the dispersion of variable g in cluster l, the sum over its columns."""
+    log_dispersion = cells[l, LOG_DISPERSION]
     first, end = groups.bounds[g], groups.bounds[g + 1]
-    peak = log_dispersion[l, groups.order[first]]
+    peak = log_dispersion[groups.order[first]]
     if end == first + 1:
         return peak
     for place in range(first + 1, end):
-        peak = max(peak, log_dispersion[l, groups.order[place]])
+        peak = max(peak, log_dispersion[groups.order[place]])
     if peak == -np.inf:
         return peak
     total = 0.0
     for place in range(first, end):
-        total += np.exp(log_dispersion[l, groups.order[place]] - peak)
+        total += np.exp(log_dispersion[groups.order[place]] - peak)
     return peak + np.log(total)
 
 

@@ -1,0 +1,74 @@
+"""Whole fits: single precision against double, and early stopping against all starts.
+
+100,000 rows in ten clusters; 30 features separate them and 20 are noise.
+"""
+
+import numpy as np
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from benchmarks.descent import in_turns
+from cafelearn import MinkowskiWeightedKMeans, RangeScaler
+
+STARTS = 3
+
+
+def noisy_blobs(n=100_000, m=50, k=10, n_noise=20, seed=0):
+    """Gaussian clusters, some of them close, with uniform noise features, range scaled."""
+    rng = np.random.default_rng(seed)
+    X, y = make_blobs(n, m - n_noise, centers=k, center_box=(-2, 2), random_state=seed)
+    return RangeScaler().fit_transform(np.hstack([X, rng.uniform(size=(n, n_noise))])), y
+
+
+def draw(X, k, seed):
+    return X[np.random.default_rng(seed).choice(len(X), k, replace=False)]
+
+
+def single_precision(report):
+    """float64 over float32: whole fits, and per iteration where their paths part."""
+    X, y = noisy_blobs()
+    single = X.astype(np.float32)
+    for p in (1.1, 1.5, 2.0, 3.0):
+        models = {}
+
+        def fit(name, data, p=p, models=models):
+            models[name] = [
+                MinkowskiWeightedKMeans(10, p=p, init=draw(data, 10, seed)).fit(data)
+                for seed in range(STARTS)
+            ]
+
+        runs = {
+            "double": lambda fit=fit: fit("double", X),
+            "single": lambda fit=fit: fit("single", single),
+        }
+        for one in runs.values():
+            one()  # compile
+        best = in_turns(runs, 3)
+        each = {
+            name: best[name] / sum(model.n_iter_ for model in models[name]) for name in best
+        }
+        scores = {
+            name: np.mean([adjusted_rand_score(y, model.labels_) for model in models[name]])
+            for name in models
+        }
+        report(
+            f"one iteration at p = {p:g}, float64 over float32 (n=100,000, m=50, k=10; ARI "
+            f"{scores['double']:.3f} and {scores['single']:.3f})",
+            each["double"] / each["single"],
+            ">= 1.6",
+        )
+
+
+def early_stopping(report):
+    """40 starts, all to their end over those that are given up."""
+    X, _ = noisy_blobs(n=10_000, m=20, k=8, n_noise=8)
+    for p in (1.1, 3.0):
+        model = MinkowskiWeightedKMeans(8, p=p, n_init=40, random_state=0)
+        short = MinkowskiWeightedKMeans(8, p=p, n_init=40, early_stopping=True, random_state=0)
+        best = in_turns({"all": lambda m=model: m.fit(X), "some": lambda m=short: m.fit(X)}, 3)
+        report(
+            f"40 starts at p = {p:g}, all of them over early_stopping (n=10,000, m=20, k=8; "
+            f"objective {short.inertia_ / model.inertia_ - 1:+.1%})",
+            best["all"] / best["some"],
+            ">= 1.3",
+        )

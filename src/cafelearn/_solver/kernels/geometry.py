@@ -1,0 +1,46 @@
+"""The exponent p, and everything that follows from it and the type of the data."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._solver.kernels.power import LARGEST_DIRECT, negative_plan, power_plan
+
+
+class Geometry(NamedTuple):
+    """Constants of the Minkowski geometry for one type of numbers."""
+
+    p: float
+    single: bool  # the data is float32
+    rooted: bool  # distances are kept as their p-th root: p-th powers would overflow
+    tolerance: float  # accepted error of a centre, in units of its members' range
+    distances: np.ndarray  # plan of powers p
+    curvature: np.ndarray  # plan of powers p - 2, negative for p < 2; unused for p = 2 and 3
+
+
+def make_geometry(p, dtype):
+    """The geometry of exponent `p` for data of `dtype`."""
+    return _make_geometry(float(p), np.dtype(dtype))
+
+
+@lru_cache(maxsize=64)
+def _make_geometry(p, dtype):
+    single = dtype == np.float32
+    if p < 2:
+        curvature = negative_plan(p - 2, dtype)
+    else:
+        curvature = power_plan(p - 2 if p > 2 else 1.0, dtype)
+    return Geometry(
+        p,
+        bool(single),
+        bool(p > LARGEST_DIRECT[dtype]),
+        2e-7 if single else 1e-10,
+        power_plan(p, dtype),
+        curvature,
+    )
+
+
+def chunk_rows(n_features):
+    """Rows of one chunk: as many as the second cache holds, whatever runs them."""
+    return int(min(max(2**18 // n_features, 256), 8192))

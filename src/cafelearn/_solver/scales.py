@@ -1,0 +1,65 @@
+"""Powers of two that bring data near 1, and what its extrema allow."""
+
+import numpy as np
+
+from cafelearn._solver.kernels.centers import SMALLEST_SPAN, SMALLEST_SPAN_SINGLE
+
+
+def is_constant(low, high):
+    """Whether each feature has one value, as far as a fit can tell."""
+    single = np.asarray(low).dtype == np.float32
+    smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
+    return _half_span(low, high) < smallest / 2
+
+
+def half_span(low, high):
+    """Half of the range of each feature in its own type, 0 if it counts as constant."""
+    return np.where(is_constant(low, high), 0, high / 2 - low / 2)
+
+
+def _half_span(low, high):
+    """Half of the range of each feature; the range itself may exceed the largest float."""
+    return np.asarray(high, dtype=np.float64) / 2 - np.asarray(low, dtype=np.float64) / 2
+
+
+def data_scale(low, high):
+    """Power of two that brings the widest feature near 1, and one for each feature."""
+    half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
+
+    def power_of_two(x):
+        return np.ldexp(1.0, -1 - np.frexp(np.where(x > 0, x, 0.5))[1])
+
+    return float(power_of_two(half.max())), power_of_two(half)
+
+
+def extreme_unit(scale, dtype):
+    """What to multiply data of this scale by, so that weights times its scale fit; mostly 1.
+
+    Huge data is left rather large, so that its smaller features do not vanish.
+    """
+    single = np.dtype(dtype) == np.float32
+    farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)
+    if 1 / farthest <= scale <= farthest:
+        return 1.0
+    return float(scale) if scale > 1 else float(scale) * large
+
+
+# Single precision is left for data whose features are farther from 0 than so many ranges,
+FARTHEST_SINGLE = 2.0**8
+# or so different in range that the p-th power of the ratio exceeds this.
+WIDEST_SINGLE = 2.0**60
+
+
+def exceeds_single(low, high, p):
+    """Whether float32 would lose features of these extrema, so that float64 is needed.
+
+    Centres far from 0 are rounded to much of their members' range, and the distances of a
+    narrow feature vanish beside those of a wide one.
+    """
+    varies = ~is_constant(low, high)
+    if not varies.any():
+        return False
+    low, high = np.float64(low[varies]), np.float64(high[varies])
+    span = high - low
+    far = (np.maximum(np.abs(low), np.abs(high)) > FARTHEST_SINGLE * span).any()
+    return bool(far or p * np.log2(span.max() / span.min()) > np.log2(WIDEST_SINGLE))
