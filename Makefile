@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 READY := $(VENV)/.ready
 
-.PHONY: run test boundscheck lint types wheel format bench docs clean
+.PHONY: run test boundscheck nojit lint types wheel format bench docs clean
 
 run: $(READY)
 	@mkdir -p build
@@ -21,7 +21,20 @@ test: $(READY) lint types
 boundscheck: $(READY)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/boundscheck $(BIN)/python -m pytest \
 		tests/test_boundscheck.py tests/test_assign.py tests/test_power.py tests/test_centers.py \
-		-k "not vectorised and (boundscheck or test_assign or test_power or special_exponents or repetitions)"
+		tests/test_without_compiler.py \
+		-k "not vectorised and (boundscheck or assign or power or special_exponents or repetitions or compiler)"
+
+# The kernels in plain Python, and the lines of them that the tests reach. A compiled run adds
+# the lines that run in the compiler.
+nojit: $(READY)
+	@mkdir -p build
+	rm -rf build/nojit build/.coverage*
+	NUMBA_CACHE_DIR=$(CURDIR)/build/nojit COVERAGE_FILE=build/.coverage \
+		$(BIN)/python -m coverage run -p -m pytest -q -p no:xdist tests/test_without_compiler.py
+	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=build/.coverage \
+		$(BIN)/python -m coverage run -p -m pytest -q -p no:xdist tests/test_without_compiler.py
+	COVERAGE_FILE=build/.coverage $(BIN)/python -m coverage combine -q
+	COVERAGE_FILE=build/.coverage $(BIN)/python -m coverage report -m
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks docs examples scripts
