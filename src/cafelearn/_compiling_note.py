@@ -1,4 +1,4 @@
-"""One line to the log before a fit waits for the compiler."""
+"""Log a message before a fit compiles kernels."""
 
 import logging
 from pathlib import Path
@@ -9,11 +9,11 @@ _noted: set[str] = set()
 
 
 def kernels_are_compiled(n_rows=0):
-    """Whether the compiled kernels are in the cache, or about a minute away."""
+    """Check whether the compiled kernels are in the cache."""
     from cafelearn._solver.descent import _descend
     from cafelearn._solver.iteration import MANY_ROWS
 
-    if _descend.stats.cache_path is None:  # nowhere to keep them
+    if _descend.stats.cache_path is None:  # no writable cache
         return False
     cache = Path(_descend.stats.cache_path)
     needed = ("_descend", "_descend_swiftly") if n_rows > MANY_ROWS else ("_descend",)
@@ -21,7 +21,7 @@ def kernels_are_compiled(n_rows=0):
 
 
 def note_compiling(n_rows=0, tell=LOGGER.warning):
-    """Say why nothing happens for a while, if that is so, once per process."""
+    """Announce compilation if it is needed, once per process."""
     if not _noted and not kernels_are_compiled(n_rows):
         _noted.add(NOTE)
         tell(NOTE)

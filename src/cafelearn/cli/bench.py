@@ -1,4 +1,4 @@
-"""cafe bench: what an iteration costs on this machine, relative to plain k-means."""
+"""cafe bench: time one iteration on this machine, compared with k-means."""
 
 import time
 from typing import Annotated
@@ -11,7 +11,7 @@ from cafelearn.cli.tables import make_table
 
 EXPONENTS = (2.0, 1.1, 1.5, 3.0)
 ROUNDS = 3
-# Iterations of one fit: enough of them for the clock, and before most fits converge.
+# Iterations of one fit: enough to measure, and fewer than most fits need to converge.
 LLOYD = 31
 OURS = 9
 
@@ -32,7 +32,7 @@ def bench(
     """Time one iteration of mwk-means against one of scikit-learn's KMeans, on one thread."""
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
-            raise ValueError(f"--clusters {clusters}: there are only {rows} rows.")
+            raise ValueError(f"--clusters {clusters} needs as many rows, got --rows {rows}.")
         from cafelearn.cli.progress import note_compiling
 
         note_compiling(run)
@@ -53,7 +53,7 @@ def bench(
 
 
 def _measure(rows, features, clusters):
-    """Seconds for one iteration of Lloyd's algorithm and of mwk-means for each p."""
+    """Measure the seconds per iteration of Lloyd's algorithm and of mwk-means for each p."""
     import warnings
 
     import numpy as np
@@ -65,7 +65,7 @@ def _measure(rows, features, clusters):
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
-    # No clusters at all: the labels change for many iterations, as they do in large data.
+    # Without clusters the labels change for many iterations, as in large data.
     X = rng.normal(size=(rows, features))
     init = X[rng.choice(rows, clusters, replace=False)]
 
@@ -85,17 +85,17 @@ def _measure(rows, features, clusters):
 
 
 def per_iteration(runs, X, rounds=ROUNDS):
-    """Seconds for one of the iterations after the first, without the set-up.
+    """Measure the seconds per iteration after the first, without the set-up.
 
-    `runs` has, for each name, a function of max_iter that makes an estimator, and the largest
+    `runs` maps a name to a function of max_iter that makes an estimator, and to the largest
     max_iter to measure.
     """
     for make, last in runs.values():
-        # On all rows, because kernels for many rows are compiled apart from those for few.
+        # On all rows, because kernels for many rows are compiled separately.
         make(min(2, last)).fit(X)
     best = {name: {} for name in runs}
     for _ in range(rounds):
-        # In turns, so that a busy minute of the machine hits all alike.
+        # Alternating, so that other load on the machine affects all of them.
         for name, (make, last) in runs.items():
             for max_iter in (1, last):
                 model = make(max_iter)
@@ -108,7 +108,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
 
 
 def _slope(times):
-    """Seconds for each iteration more, from the best times of fits of so many iterations."""
+    """Compute the seconds per additional iteration from the best times by max_iter."""
     few, many = min(times), max(times)
     if many > few and times[many] > times[few]:
         return (times[many] - times[few]) / (many - few)

@@ -1,4 +1,4 @@
-"""Progress of the command: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of the command: a bar on a terminal, occasional lines elsewhere."""
 
 import sys
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ from cafelearn._compiling_note import NOTE, kernels_are_compiled
 
 
 def note_compiling(session, n_rows=0):
-    """Say why nothing happens for a while, if that is so."""
+    """Announce compilation if it is needed."""
     if not kernels_are_compiled(n_rows):
         session.note(NOTE)
 
 
 def warm_up(session, n_rows=0):
-    """Compile or load the kernels that a fit of so many rows needs, before it is timed."""
+    """Compile or load the kernels for a fit of `n_rows` before it is timed."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -29,7 +29,7 @@ def warm_up(session, n_rows=0):
 
 @contextmanager
 def watch(session, n_rows=0):
-    """Show how many starts of the fits in the body, of so many rows, are done."""
+    """Show the progress of the starts of the fits in the body, of `n_rows`."""
     if session.quiet:
         yield
         return
@@ -40,7 +40,7 @@ def watch(session, n_rows=0):
 
 @contextmanager
 def counting(session, words):
-    """A function update(done, total), which shows how many of the `words` are done."""
+    """Yield a function update(done, total) that shows the progress of the `words`."""
     if session.quiet:
         yield lambda done, total: None
         return
