@@ -587,7 +587,7 @@ class TestRefusals:
         assert "without Parquet files (.parquet, .parq, .pq)." in refused(tmp_path)
 
     def test_parquet_files_below(self, refused, parts, tmp_path):
-        assert "There are some in 'iris'; give one of these." in refused(tmp_path)
+        assert "There are some in 'iris'; use one of these." in refused(tmp_path)
 
     def test_other_columns(self, refused, table, parts):
         table.drop(columns="kind").iloc[:5].to_parquet(parts / "part.3.parquet")

@@ -198,7 +198,7 @@ class TestEveryEstimator:
             assert f"for cluster {found.attrs['first']}" in display.ax_.get_xlabel()
         with pytest.raises(ValueError, match="max_features to be an int above 0, got 0"):
             ExplanationDisplay.from_estimator(model, iris[0], 70, max_features=0)
-        with pytest.raises(ValueError, match=r"explain returns, got DataFrame"):
+        with pytest.raises(ValueError, match=r"explanation.explain, got DataFrame"):
             ExplanationDisplay(pd.DataFrame({"share": [1.0]}))
 
 

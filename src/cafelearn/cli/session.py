@@ -52,7 +52,7 @@ class Session:
             self._tell(sys.stdout, table)
 
     def width(self):
-        """Columns of the output."""
+        """Return the width of the output in columns."""
         return self._console(sys.stdout).width
 
     def note(self, text):
@@ -86,7 +86,7 @@ class Session:
             raise OSError(self.lost.errno, self.lost.strerror, "standard output")
 
     def is_terminal(self):
-        """Whether standard error is a terminal."""
+        """Check whether standard error is a terminal."""
         return sys.stderr.isatty()
 
     def _tell(self, stream, *things, **options):
