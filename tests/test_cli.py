@@ -1,4 +1,4 @@
-"""The command line: what users type, what they read, and what their files look like."""
+"""The command line: options, output and files."""
 
 import ctypes
 import json
@@ -28,7 +28,7 @@ QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
 
 @pytest.fixture
 def iris(tmp_path):
-    """A file with numbers, text, truth values, a constant, names and classes."""
+    """A file with numbers, text, booleans, a constant, names and classes."""
     frame = IRIS.rename(columns={"target": "species"}).assign(
         kind=np.where(np.arange(150) % 3, "a", "b"),
         big=IRIS.iloc[:, 0] > 6,

@@ -1,4 +1,4 @@
-"""cafe on directories of Parquet files and on arrays, which need not fit into memory."""
+"""cafe on directories of Parquet files and on arrays, for data larger than memory."""
 
 import json
 import sys
@@ -239,7 +239,7 @@ class TestTransform:
 
     @pytest.fixture
     def both(self, cafe, tmp_path):
-        """What the command says of a table in one file, and of the same in several."""
+        """Return the output for a table in one file and for the same table in several."""
 
         def run(model, frame, *more):
             single, folder = tmp_path / "new.parquet", write_parts(frame, tmp_path / "new")
@@ -524,7 +524,7 @@ class TestOutput:
         (out / "thesis.doc").write_text("years of work")
         code, _, err = fit(out, "--force")
         assert code == 2
-        assert "is no directory of .parquet files" in err
+        assert "is not a directory of .parquet files" in err
         assert (out / "thesis.doc").read_text() == "years of work"
 
     def test_the_data_is_never_replaced(self, fit, parts, tmp_path):
@@ -565,7 +565,7 @@ class TestOutput:
 class TestRefusals:
     @pytest.fixture
     def refused(self, cafe):
-        """The one line that a command says when it refuses."""
+        """Return the one-line error of a command."""
 
         def run(path, *more):
             code, out, err = cafe("fit", path, "-k", 2, *QUICK, *more)

@@ -53,7 +53,7 @@ def transform(place, out, redirection, options=""):
 
 
 class TestStandardOutput:
-    """Outputs that were asked for are written whatever happens to standard output."""
+    """Requested files are written even if standard output fails."""
 
     @pytest.mark.parametrize("options", ["", "--json"])
     def test_a_reader_that_goes(self, place, options):
@@ -105,7 +105,7 @@ def test_a_full_disk_is_named(tmp_path):
 
 
 class TestCache:
-    """Compiled code is kept where that is possible, and made again where it is damaged."""
+    """Compiled code is cached if possible, and compiled again if the cache is damaged."""
 
     CODE = (
         "import numpy as np; from cafelearn._solver.kernels.weights import log_mean; "

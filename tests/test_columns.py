@@ -1,4 +1,4 @@
-"""Dates, identifiers and free text in tables: what is done with them, said and overridden."""
+"""Dates, identifiers and free text in tables: treatment, messages and overrides."""
 
 import json
 
@@ -23,7 +23,7 @@ def dates(rng, n=N):
 
 @pytest.fixture
 def table():
-    """Two kinds of customers, and all that tables have beside."""
+    """Two kinds of customers, with columns of every kind."""
     rng = np.random.default_rng(0)
     kind = np.arange(N) % 2
     return pd.DataFrame(

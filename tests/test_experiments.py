@@ -1,4 +1,4 @@
-"""The grid of experiments: the plan, runs that can be repeated, and that nothing is lost."""
+"""The grid of experiments: the plan, reproducible runs, and recovery after failures."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Model files whose parts do not fit together, and attributes that were set by hand."""
+"""Model files with inconsistent parts, and attributes set by hand."""
 
 import io
 import json

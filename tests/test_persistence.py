@@ -1,4 +1,4 @@
-"""Models survive a file, and files cannot do harm."""
+"""Saving and loading models, and rejection of harmful files."""
 
 import io
 import json

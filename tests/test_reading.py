@@ -1,4 +1,4 @@
-"""Tables from files that somebody else has written, and tables that are written."""
+"""Reading tables from files of unknown origin, and writing tables."""
 
 import gzip
 

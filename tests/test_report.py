@@ -1,4 +1,4 @@
-"""Reports as files: what they say, what they escape, and what they refuse."""
+"""Reports as files: contents, escaping and errors."""
 
 import builtins
 import hashlib

@@ -1,4 +1,4 @@
-"""Reports of every estimator: profiles first, and code that runs on the very table."""
+"""Reports of every estimator: profiles first, and code that runs on the fitted table."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""Estimators for tables of numbers and text, and why a row is in its cluster."""
+"""Estimators for tables of numbers and text, and explanations of rows."""
 
 import warnings
 

@@ -274,13 +274,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         both = [name for name in self.categorical if name in self.numeric]
         if both:
             raise ValueError(
-                f"{_me(self)} needs either numeric or categorical for a column, got both for "
-                f"{listed(both)}."
+                f"{_owner(self)} needs either numeric or categorical for a column, got both "
+                f"for {listed(both)}."
             )
         for name in (*self.drop, *self.categorical, *self.numeric):
             if name not in frame.columns:
                 raise ValueError(
-                    f"{_me(self)} cannot find column {name!r}"
+                    f"{_owner(self)} cannot find column {name!r}"
                     f"{suggestion(name, frame.columns)}. The table has "
                     f"{listed(frame.columns)}."
                 )
@@ -290,7 +290,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
         if missing:
             raise ValueError(
-                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
+                f"{_owner(self)} needs the columns of the fit, but {listed(missing)} "
                 f"{'is' if len(missing) == 1 else 'are'} missing from the table."
             )
         known = {*self.numbers_, *self.categories_, *self.drop, *self._treatments}
@@ -304,14 +304,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not len(varies):
             others = self.describe("identifier", "free text") or "all columns"
             raise ValueError(
-                f"{_me(self)} needs at least one column to cluster by, but left out "
+                f"{_owner(self)} needs at least one column to cluster by, but left out "
                 f"{others}. Name one to use (numeric, --numeric; categorical, "
                 "--category)."
             )
         if not varies.any():
             raise ValueError(
-                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
-                f"table are constant (n_samples={n_rows})."
+                f"{_owner(self)} needs columns that vary, but all {len(varies)} features of "
+                f"the table are constant (n_samples={n_rows})."
             )
         self.constant_features_ = names[~varies].tolist()
         self._names_out = names[varies].tolist()
@@ -335,7 +335,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if 0 in X.shape:
             raise ValueError(
-                f"{_me(self)} needs at least one row and one column: found array with "
+                f"{_owner(self)} needs at least one row and one column: found array with "
                 f"{X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
                 "a minimum of 1 is required."
             )
@@ -345,7 +345,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             repeated = X.columns[X.columns.duplicated()]
             if len(repeated):
                 raise ValueError(
-                    f"{_me(self)} needs columns with distinct names, got {listed(repeated)} "
+                    f"{_owner(self)} needs columns with distinct names, got {listed(repeated)} "
                     "more than once."
                 )
             return X
@@ -375,7 +375,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         repeated = pd.Index(names)[pd.Index(names).duplicated()]
         if len(repeated):
             raise ValueError(
-                f"{_me(self)} would give two features the name {repeated[0]!r}. "
+                f"{_owner(self)} would give two features the name {repeated[0]!r}. "
                 "Rename a column."
             )
         return pd.DataFrame(np.hstack(blocks), index=frame.index, columns=names)
@@ -388,7 +388,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _me(estimator):
+def _owner(estimator):
     return type(estimator).__name__
 
 
@@ -431,12 +431,12 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
             many.append(f"{name!r} ({look.n_distinct} in {n_rows} rows)")
     if unusable:
         raise ValueError(
-            f"{_me(estimator)} needs numbers, text, dates or booleans, got "
+            f"{_owner(estimator)} needs numbers, text, dates or booleans, got "
             f"{listed(unusable, str)}. Convert these columns or leave them out (drop, --drop)."
         )
     if many:
         raise ValueError(
-            f"{_me(estimator)} needs categories with at most {estimator.max_categories} "
+            f"{_owner(estimator)} needs categories with at most {estimator.max_categories} "
             f"distinct values (max_categories), got {listed(many, str)}. Leave these columns "
             "out (drop, --drop) or name rows by them (id_column, --id)."
         )
@@ -494,7 +494,7 @@ def to_numbers(estimator, column, dtype=np.float64, *, is_date=False):
     except (TypeError, ValueError):
         bad = not_numbers(column, is_date=is_date).astype(str)
         raise ValueError(
-            f"{_me(estimator)} needs {'dates' if is_date else 'numbers'} in column "
+            f"{_owner(estimator)} needs {'dates' if is_date else 'numbers'} in column "
             f"{column.name!r}, got {listed(bad.unique(), most=3)}."
         ) from None
 
@@ -519,7 +519,7 @@ def _fillings(estimator, frame):
     empty = [name for name, column in columns.items() if column.isna().all()]
     if empty:
         raise ValueError(
-            f"{_me(estimator)} cannot impute columns without any value: {listed(empty)}. "
+            f"{_owner(estimator)} cannot impute columns without any value: {listed(empty)}. "
             "Leave them out (drop, --drop)."
         )
     fillings = {name: float(columns[name].median()) for name in estimator.numbers_}
@@ -532,7 +532,7 @@ def refuse_infinite(estimator, counts):
     found = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if found:
         raise ValueError(
-            f"{_me(estimator)} needs finite numbers, got infinite values (inf) in "
+            f"{_owner(estimator)} needs finite numbers, got infinite values (inf) in "
             f"{listed(found, str)}."
         )
 
@@ -542,7 +542,7 @@ def refuse_missing(estimator, counts):
     found = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if found:
         raise ValueError(
-            f"{_me(estimator)} needs complete rows, got missing values (NaN) in "
+            f"{_owner(estimator)} needs complete rows, got missing values (NaN) in "
             f"{listed(found, str)}. Impute them (impute='median', --impute median) or leave "
             "the columns out (drop, --drop)."
         )

@@ -184,7 +184,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     >>> check_directory(".", ".parquet", force=True)
     Traceback (most recent call last):
     ...
-    FileExistsError: cannot write .: it exists and is no directory of .parquet files.
+    FileExistsError: cannot write .: it exists and is not a directory of .parquet files.
     """
     path = Path(path)
     if not path.is_dir() and not path.exists():
@@ -192,7 +192,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     strange = path.is_symlink() or not path.is_dir()
     if strange or any(not f.is_file() or f.suffix != suffix for f in path.iterdir()):
         raise FileExistsError(
-            f"cannot write {path}: it exists and is no directory of {suffix} files."
+            f"cannot write {path}: it exists and is not a directory of {suffix} files."
         )
     if not force:
         raise FileExistsError(

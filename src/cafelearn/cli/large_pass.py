@@ -101,7 +101,7 @@ def over_parts(run, function, large, *arguments, out=None, force=False):
             )
             for i, part in enumerate(large.frame.to_delayed())
         ]
-        with _alike_once():
+        with _similar_once():
             return _results(run, tasks)
 
 
@@ -184,7 +184,7 @@ def _on_cluster(tasks, update):
 
 
 @contextmanager
-def _alike_once():
+def _similar_once():
     """Show only the first of the body's warnings that differ only in numbers, at the end."""
     found = {}
 

@@ -198,7 +198,7 @@ def _show_clusters(out, clusters, n_variables):
             str(cluster["cluster"]),
             f"{cluster['rows']:,} ({percent(cluster['share'])})",
             stacked(lines or ["no notable difference"]),
-            stacked(top if is_weighted else ["all alike"]),
+            stacked(top if is_weighted else ["all equal"]),
         )
     out.show("Clusters", table)
 

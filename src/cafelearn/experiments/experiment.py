@@ -110,14 +110,14 @@ class Experiment(ABC):
 @contextmanager
 def measuring():
     """Run the body on one thread and measure `seconds` and `warnings`."""
-    told = SimpleNamespace(seconds=None, warnings="")
+    measured = SimpleNamespace(seconds=None, warnings="")
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield told
-    told.seconds = time.perf_counter() - start
+        yield measured
+    measured.seconds = time.perf_counter() - start
     lines = (f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
-    told.warnings = "\n".join(dict.fromkeys(lines))
+    measured.warnings = "\n".join(dict.fromkeys(lines))
 
 
 @lru_cache(maxsize=1)

@@ -136,8 +136,8 @@ def make_categories(rng):
     for _ in range(m):
         size = int(rng.integers(2, 8))
         common = rng.dirichlet(np.full(size, 2.0))
-        tells = rng.random(k) < 0.6
-        shares = np.where(tells[:, None], rng.dirichlet(np.full(size, 0.5), k), common)
+        separates = rng.random(k) < 0.6
+        shares = np.where(separates[:, None], rng.dirichlet(np.full(size, 0.5), k), common)
         columns.append((shares.cumsum(axis=1)[y] < rng.random(len(y))[:, None]).sum(axis=1))
     codes = np.minimum(np.column_stack(columns), 7)
     return Labelled(OneHotEncoder(sparse_output=False).fit_transform(codes), y)

@@ -114,7 +114,7 @@ def noisy_data(sample: Sample) -> Noisy:
 def find_sweep(sample, settings, data=None):
     """Run mwk-means with the paper's settings and choose the clustering, on one thread."""
     X, y, _ = noisy_data(sample) if data is None else data
-    with measuring() as told:
+    with measuring() as measured:
         k = _n_classes(y)
         paper = PAPER | {"p": settings.exponents, "n_init": settings.n_init}
         # The data is already scaled as in the paper.
@@ -130,8 +130,8 @@ def find_sweep(sample, settings, data=None):
         model.labels_,
         model.feature_weights_,
         model.cluster_centers_,
-        told.seconds,
-        told.warnings,
+        measured.seconds,
+        measured.warnings,
     )
 
 
@@ -157,18 +157,18 @@ class Grid(Experiment):
 
     def measure(self, sample, method, settings, data, shared):
         """Cluster by a method and compare with the classes."""
-        with measuring() as told:
+        with measuring() as measured:
             labels = _labels(sample, method, settings, shared, data)
         swept = self.shares(sample, method)
         return {
             "ari": float(adjusted_rand_score(data.y, labels)),
             "nmi": float(normalized_mutual_info_score(data.y, labels)),
-            "seconds": told.seconds + (shared.seconds if swept else 0.0),
+            "seconds": measured.seconds + (shared.seconds if swept else 0.0),
             "sweep_seconds": shared.seconds if swept else 0.0,
             "p": shared.p if swept else None,
             "k_found": len(np.unique(labels)),
             "warnings": "\n".join(
-                filter(None, [shared.warnings if swept else "", told.warnings])
+                filter(None, [shared.warnings if swept else "", measured.warnings])
             ),
         }
 

@@ -91,14 +91,14 @@ class Study(Experiment):
 
     def share(self, sample, settings, data):
         """Fit CAFE."""
-        with measuring() as told:
+        with measuring() as measured:
             cafe = _cafe(sample, "cafe", settings, data.y).fit(data.X)
         return Fit(
             cafe.labels_,
             [model.labels_ for model in cafe.models_],
-            *_tell(cafe),
-            told.seconds,
-            told.warnings,
+            *_choice_of(cafe),
+            measured.seconds,
+            measured.warnings,
         )
 
     def measure(self, sample, method, settings, data, shared):
@@ -131,15 +131,15 @@ STUDY = Study()
 def _score_labels(sample, method, settings, data, shared):
     """Compute the adjusted Rand index of labels with the classes."""
     if shared is None or not STUDY.shares(sample, method):
-        with measuring() as told:
+        with measuring() as measured:
             labels = _cluster(sample, method, settings, data)
         ari = _compare(data.y, labels)
-        return {"ari": ari, "seconds": told.seconds, "warnings": told.warnings}
+        return {"ari": ari, "seconds": measured.seconds, "warnings": measured.warnings}
     common = {"seconds": shared.seconds, "warnings": shared.warnings}
     if method == "hindsight":
         return {"ari": max(_compare(data.y, labels) for labels in shared.candidates), **common}
-    told = {"choice": shared.choice, "findings": shared.findings}
-    return {"ari": _compare(data.y, shared.labels), **told, **common}
+    extra = {"choice": shared.choice, "findings": shared.findings}
+    return {"ari": _compare(data.y, shared.labels), **extra, **common}
 
 
 def _compare(y, labels):
@@ -167,19 +167,19 @@ def _cluster(sample, method, settings, data):
 def _score_features(sample, method, settings, data, shared):
     """Compute the accuracies on the held-out rows."""
     halves = split(sample.case, data.y)
-    with measuring() as told:
+    with measuring() as measured:
         extractor = _extractor(sample, method, settings, data, len(halves.first))
         first = extractor.fit(data.X[halves.first]).transform(data.X[halves.first])
         second = extractor.transform(data.X[halves.second])
     features = np.empty((len(data.y), first.shape[1]))
     features[halves.first], features[halves.second] = first, second
-    choice, findings = _tell(extractor) if method == "cafe" else ("", "")
-    with measuring() as told_by_classifiers:
+    choice, findings = _choice_of(extractor) if method == "cafe" else ("", "")
+    with measuring() as classifying:
         accuracies = _accuracies(features, data.y, halves)
-    lines = "\n".join(filter(None, (told.warnings, told_by_classifiers.warnings)))
+    lines = "\n".join(filter(None, (measured.warnings, classifying.warnings)))
     return {
         **accuracies,
-        "seconds": told.seconds,
+        "seconds": measured.seconds,
         "choice": choice,
         "findings": findings,
         "warnings": lines,
@@ -234,7 +234,7 @@ def _cafe(sample, method, settings, y):
     return CAFE(_n_classes(y), n_jobs=1, random_state=seed, **options)
 
 
-def _tell(cafe):
+def _choice_of(cafe):
     """Return the settings that a fit chose and the codes of its diagnosis."""
     row = cafe.candidates_.iloc[chosen_position(cafe.candidates_)]
     findings = getattr(cafe, "diagnosis_", [])

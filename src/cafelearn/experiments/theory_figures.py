@@ -183,8 +183,8 @@ def _name_bounds(axes):
 
 def _title(what, how, study):
     offset = study.dispersion_offset
-    told = "" if not isinstance(offset, str) and offset == 0 else f"; offset {offset}"
-    return f"{what} ({how}{told})"
+    note = "" if not isinstance(offset, str) and offset == 0 else f"; offset {offset}"
+    return f"{what} ({how}{note})"
 
 
 def _looks(exponents, matplotlib):
