@@ -39,8 +39,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Open a file; at the end, check that no error was logged and nothing else was
-    requested."""
+    """Open a file; check at the end that there was no error and no other request."""
     pages = []
 
     def open_file(path, width=1200, scheme="light"):

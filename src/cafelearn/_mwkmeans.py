@@ -109,8 +109,8 @@ class MinkowskiWeightedKMeans(
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has more than twice as many rows: a
         weighted random sample of the distinct rows. Up to three of the best
-        clusterings found on it are then refined on all rows. ``None`` runs every start on all
-        rows, as do an array or a callable as `init`.
+        clusterings found on it are then refined on all rows. With ``None``, or with an array
+        or a callable as `init`, every start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
@@ -181,8 +181,7 @@ class MinkowskiWeightedKMeans(
     -----
     Centres are accurate to about 1e-10 of the range of their members (float64; see
     :doc:`/guarantees` for exceptions). On more than 20,000 rows
-    work is avoided that cannot change a label: distances of rows that must have stayed in
-    their cluster, and looks at members far from a centre.
+    the fit skips computations that cannot change a label.
 
     A cluster that loses all its rows gets the row farthest from its own centre. If that
     is impossible because there are fewer distinct rows than clusters, ``fit`` issues a

@@ -90,7 +90,7 @@ class TabularCAFE(
 
     See Also
     --------
-    CAFE : The method itself, on numbers.
+    CAFE : The same method for numeric data.
 
     Examples
     --------

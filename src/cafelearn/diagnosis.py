@@ -41,7 +41,7 @@ class Finding(NamedTuple):
     Parameters
     ----------
     code : str
-        A short name for programs: "collapsed", "singletons", "uniform", "one-feature",
+        Identifier of the finding: "collapsed", "singletons", "uniform", "one-feature",
         "disagreement", "offset", "scales" or "no-structure".
     severity : {"severe", "note"}
         Severe findings are also warnings of the class :class:`DiagnosisWarning`.

@@ -21,7 +21,7 @@ def run_grid(
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run the runs of a plan that are not yet in the directory.
+    """Execute the runs of a plan that are not yet in the directory.
 
     Each run is committed to the directory when it ends. Call the function again to resume an
     interrupted grid; the results depend neither on interruptions nor on the number of workers.
@@ -33,11 +33,11 @@ def run_grid(
     directory : str or path
         Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 is one for each core, and
-        ``None`` is 1, in this process.
+        Number of worker processes, each with one thread; -1 means one per core,
+        ``None`` runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers do the runs instead. They need no access to
-        the directory. Workers with one thread each measure the time of the runs best.
+        Address of a Dask scheduler whose workers execute the runs instead. They need no access
+        to the directory. For accurate timings, use workers with one thread each.
     retry_failed : bool, default=False
         Repeat failed runs.
     progress : callable, default=None

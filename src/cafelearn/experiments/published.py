@@ -135,8 +135,8 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
     -------
     cells : DataFrame
         One row per data set, level, scale and method, with the columns `mean_ari`, `std_ari`
-        (missing for a single version), `n` (versions that are done), `failed` (runs that
-        have no ARI and are left out), `mean_nmi` and `mean_seconds`.
+        (missing for a single version), `n` (completed versions), `failed` (runs
+        without an ARI, which are left out), `mean_nmi` and `mean_seconds`.
 
     Examples
     --------
@@ -220,8 +220,8 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     table : DataFrame
         One row for all cells (`by` is "all"), then one per method, data set, level and scale.
         Columns: `by`, `group`, `cells` (those with a z), `within_2` (share of them with
-        ``abs(z) <= 2``), `expected` (that share if both experiments were the same), `rms_z`
-        (1 or a little more if they were) and `mean_difference` (ours minus published).
+        ``abs(z) <= 2``), `expected` (the expected share for a repetition), `rms_z` (slightly
+        above 1 for a repetition) and `mean_difference` (ours minus published).
 
     Examples
     --------

@@ -58,7 +58,7 @@ def average_ranks(scores: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     scores : DataFrame of shape (n_blocks, n_methods)
-        Scores, of which higher is better. Equal scores share the mean of their ranks.
+        Scores; higher is better. Equal scores share the mean of their ranks.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
     Parameters
     ----------
     scores : DataFrame of shape (n_blocks, n_methods)
-        Scores, of which higher is better.
+        Scores; higher is better.
     alpha : float, default=0.05
         Level of Nemenyi's test.
 

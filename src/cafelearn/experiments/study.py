@@ -22,7 +22,7 @@ def run_study(
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run the runs of a study plan that are not yet in the directory.
+    """Execute the runs of a study plan that are not yet in the directory.
 
     Each run is committed to the directory when it ends. Call the function again to resume an
     interrupted study; the results depend neither on interruptions nor on the number of
@@ -35,10 +35,10 @@ def run_study(
     directory : str or path
         Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 is one for each core, and
-        ``None`` is 1, in this process.
+        Number of worker processes, each with one thread; -1 means one per core,
+        ``None`` runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers do the runs instead.
+        Address of a Dask scheduler whose workers execute the runs instead.
     retry_failed : bool, default=False
         Repeat failed runs.
     progress : callable, default=None

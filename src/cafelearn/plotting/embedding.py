@@ -104,7 +104,7 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
             figure.
         legend : bool, default=True
             Name the clusters and classes.
@@ -165,7 +165,7 @@ class EmbeddingDisplay:
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
             figure.
 
         Returns

@@ -17,7 +17,7 @@ NEEDED = ("share", "value", "first_center", "second_center")
 
 
 class ExplanationDisplay:
-    """Bars of the shares of the features in the assignment of a row.
+    """Bar chart of the contributions of the features to the assignment of a row.
 
     Usually created by :meth:`from_estimator`.
 

@@ -79,7 +79,7 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one in a grid, which is divided. None
+            Axes to draw on, one for each panel, or one of a grid, which is split. None
             creates a figure.
         max_features : int, default=None
             Number of inputs to show, those of the largest loadings; None shows all.
@@ -161,7 +161,7 @@ class LoadingsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one in a grid, which is divided. None
+            Axes to draw on, one for each panel, or one of a grid, which is split. None
             creates a figure.
 
         Returns

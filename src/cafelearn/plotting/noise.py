@@ -95,7 +95,7 @@ class NoisePairsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None creates a figure
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure
             whose size fits the table.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
@@ -176,7 +176,7 @@ class NoisePairsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None creates a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------

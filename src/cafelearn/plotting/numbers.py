@@ -77,7 +77,7 @@ class NumberOfClustersDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None creates a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class NumberOfClustersDisplay:
         estimator : CAFE or MinkowskiWeightedKMeans
             Fitted with ``n_clusters="auto"`` or several numbers.
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None creates a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------

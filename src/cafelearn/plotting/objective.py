@@ -52,8 +52,8 @@ class ObjectiveDisplay:
         Figure of the axes.
     lines_ : list of matplotlib Line2D
         The paths.
-    bounds_ : list of matplotlib patch, or None where there are no bounds
-        The ranges between the bounds.
+    bounds_ : list of matplotlib patch or None
+        The range between the bounds in each panel, None without bounds.
 
     Notes
     -----
@@ -62,9 +62,9 @@ class ObjectiveDisplay:
     the dispersions. Weights with an offset c are optimal for D + c, so it is applied to D + c:
 
     - With a constant c the path contains c, and the bounds are those of D + c.
-    - With "mean" the path does not contain c. The upper bound is that of D + c less the
-      offset's own part, ``c * sum(w**p)``; the lower bound is that of D, which no weights
-      undercut.
+    - With "mean" the path does not contain c. The upper bound is that of D + c minus
+      the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
+      holds for any weights.
 
     No bounds are drawn for a descent that stopped before it converged, because its weights
     do not belong to its last dispersions, nor for uniform weights, to which the theorem does
@@ -116,7 +116,7 @@ class ObjectiveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
+            Axes to draw on: one for each exponent, or one of a grid, which is split. None
             creates a figure.
         bounds : bool, default=True
             Draw the bounds. Without them small changes of the objective are more visible.
@@ -163,7 +163,7 @@ class ObjectiveDisplay:
         bounds : bool, default=True
             Draw the bounds of Theorem 2.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
+            Axes to draw on: one for each exponent, or one of a grid, which is split. None
             creates a figure.
 
         Returns

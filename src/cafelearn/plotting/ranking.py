@@ -139,7 +139,7 @@ class CriticalDifferenceDisplay:
         Parameters
         ----------
         scores : DataFrame of shape (n_configurations, n_methods)
-            Scores, of which higher is better; no missing values.
+            Scores without missing values; higher is better.
         alpha : float, default=0.05
             Level of the test, for all pairs of methods together.
         highlight : sequence of str, default=()
