@@ -43,14 +43,17 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``value`` : the value of the row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``; -
-          ``contribution`` : ``second_term - first_term``; - ``share`` : ``contribution /
-          sum(abs(contribution))``.  With `feature_groups`, as in a TabularCAFE, there is one
-          row per variable, whose terms are sums over its features, and a column ``category``:
-          the category of the row, None for variables of one feature. Value and centres are then
-          those of the category's column.  The ``attrs`` of the frame are ``first`` and
-          ``second`` (the clusters), ``first_distance``, ``second_distance``, ``margin`` (1
-          minus their ratio) and ``p``.
+        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``;
+        - ``contribution`` : ``second_term - first_term``;
+        - ``share`` : ``contribution / sum(abs(contribution))``.
+
+        With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
+        are sums over its features, and a column ``category``: the category of the row, None
+        for variables of one feature. Value and centres are then those of the category's
+        column.
+
+        The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
+        ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
 
     See Also
     --------
