@@ -71,7 +71,10 @@ def test_the_whole_plan():
         ({"methods": ["tsne"]}, "tsne"),
         ({"tasks": []}, "at least one"),
         ({"versions": 0}, "versions"),
-        ({"datasets": ["digits"], "regimes": ["heavy"]}, "digits have none of the regimes heavy"),
+        (
+            {"datasets": ["digits"], "regimes": ["heavy"]},
+            "digits have none of the regimes heavy",
+        ),
         ({"methods": ["pca"], "tasks": ["labels"]}, "labels none of the methods pca"),
     ],
 )
