@@ -1,4 +1,4 @@
-"""Settings of the documentation; `make docs` builds it, without the network."""
+"""Settings of the documentation; `make docs` builds it without network access."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ extensions = [
 ]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# What scripts/publish_results.py writes is included where it is wanted.
+# The files of scripts/publish_results.py are included by other pages.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 nitpicky = True
@@ -98,7 +98,7 @@ ELSEWHERE = {
 
 
 def write_inventory(path):
-    """The names above as the inventory that intersphinx would download."""
+    """Write the names above as an intersphinx inventory."""
     head = "# Sphinx inventory version 2\n# Project: elsewhere\n# Version: 1\n"
     head += "# The remainder of this file is compressed using zlib.\n"
     lines = "".join(f"{name} 1 {url} -\n" for name, url in sorted(ELSEWHERE.items()))
@@ -130,7 +130,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "write_computation_times": False,
 }
-# An example that warns is an example to mend.
+# Warnings in examples are errors.
 warnings.filterwarnings("error", category=UserWarning, module="__main__")
 
 # Pages ------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ html_title = f"cafelearn {release}"
 html_static_path = ["_static"]
 html_css_files = ["cafelearn.css"]
 html_show_sourcelink = False
-# Pages without pages below them need no list of such.
+# Pages without subpages need no navigation list.
 html_sidebars = {
     page: []
     for page in (
@@ -167,7 +167,7 @@ html_theme_options = {
 
 
 def escape_trailing_underscores(app, what, name, obj, options, lines):
-    """In ``names_ : ndarray of shape (n_features_in_,)`` the shape is no link."""
+    """Prevent links in shapes such as ``names_ : ndarray of shape (n_features_in_,)``."""
     for i, line in enumerate(lines):
         if re.match(r"\w+_ : ", line):
             head, kind = line.split(" : ", 1)
@@ -175,7 +175,7 @@ def escape_trailing_underscores(app, what, name, obj, options, lines):
 
 
 def find_in_other_modules(app, env, node, contnode):
-    """A name without its module means the one that there is in the package."""
+    """Resolve a name without its module to the only match in the package."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"] = True
@@ -185,7 +185,7 @@ def find_in_other_modules(app, env, node, contnode):
 
 
 def write_math(writer, node):
-    """Formulas as MathML, which browsers draw without a script from elsewhere."""
+    """Render formulas as MathML, which needs no external script."""
     block = isinstance(node, nodes.math_block)
     writer.body.append(str(tex2mathml(node.astext(), as_block=block)))
     raise nodes.SkipNode

@@ -56,8 +56,7 @@ def data(request):
 def cafe(capsys, monkeypatch):
     """Run the command; gives exit code, standard output and standard error.
 
-    Lines about progress come now and then, and about compiling the first time: what is said
-    must not depend on the machine.
+    Lines about progress and compilation are removed, because they depend on the machine.
     """
     from cafelearn import _progress
     from cafelearn.cli import main, progress

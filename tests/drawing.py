@@ -1,4 +1,4 @@
-"""What the tests of the displays share."""
+"""Helpers shared by the tests of the displays."""
 
 from itertools import pairwise
 
@@ -56,7 +56,7 @@ def names_of(texts):
 
 
 def overlapping(texts):
-    """How many neighbours share room, on the figure as it is drawn."""
+    """Count the neighbours that overlap in the drawn figure."""
     texts[0].figure.canvas.draw()
     boxes = [text.get_window_extent() for text in texts]
     return sum(a.overlaps(b) for a, b in pairwise(boxes))

@@ -1,4 +1,4 @@
-"""The algorithms of the paper, slow and obvious, from its text alone.
+"""Plain reference implementations of the paper's algorithms, from its text alone.
 
 Plain NumPy and SciPy; nothing of the package is imported here.
 """
@@ -75,7 +75,7 @@ def dispersions(X, labels, Z, p, weights=None):
 
 
 def feature_weights(D, p):
-    """Eq. 4 to the letter, with the limit for dispersions of 0."""
+    """Compute Eq. 4 as printed, with the limit for dispersions of 0."""
     w = np.zeros_like(D)
     for l in range(len(D)):
         zero = D[l] == 0

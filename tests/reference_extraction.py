@@ -1,4 +1,4 @@
-"""The feature extractors, slow and obvious, from their definitions alone.
+"""Plain reference implementations of the feature extractors, from their definitions.
 
 Plain NumPy and SciPy; nothing of the package is imported here.
 """

@@ -1,4 +1,4 @@
-"""The house rules: dependencies point one way, and every public name is documented."""
+"""Rules of the code: dependencies point one way, and every public name is documented."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""That `make boundscheck` checks what it says: an index too far is an error."""
+"""`make boundscheck` reports an index out of bounds."""
 
 import numba
 import numpy as np

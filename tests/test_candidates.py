@@ -1,4 +1,4 @@
-"""The candidates of CAFE: what is tried, in which order, and which one is chosen."""
+"""The candidates of CAFE: their settings, their order and the choice."""
 
 import pickle
 
@@ -176,7 +176,7 @@ class TestChoice:
         assert max(sums) == pytest.approx(sums[other.candidates_["chosen"].argmax()])
 
     def test_they_may_differ(self):
-        """Two candidates that see only noise outvote the one that sees the clusters."""
+        """Two candidates that fit noise outvote the one that finds the clusters."""
         rng = np.random.default_rng(0)
         truth = np.repeat([0, 1], 60)
         rows = np.column_stack([truth * 8.0 + rng.normal(size=120), rng.normal(size=120) * 50])

@@ -1,4 +1,4 @@
-"""The command line: what users type, what they read, and what their files look like."""
+"""The command line: options, output and files."""
 
 import ctypes
 import json
@@ -28,7 +28,7 @@ QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")
 
 @pytest.fixture
 def iris(tmp_path):
-    """A file with numbers, text, truth values, a constant, names and classes."""
+    """A file with numbers, text, booleans, a constant, names and classes."""
     frame = IRIS.rename(columns={"target": "species"}).assign(
         kind=np.where(np.arange(150) % 3, "a", "b"),
         big=IRIS.iloc[:, 0] > 6,
@@ -49,7 +49,7 @@ class TestFit:
         assert "150 rows, 9 columns" in said
         assert "Read" in remarks
         assert "ARI" in said
-        assert "Left out, because they do not vary: 'same'" in remarks
+        assert "Left out as constant: 'same'" in remarks
         features = pd.read_parquet(out)
         assert list(features) == ["name", "cluster", "margin", "cafe0", "cafe1"]
         # The same as by hand.
@@ -77,7 +77,7 @@ class TestFit:
         assert sum(cluster["rows"] for cluster in facts["clusters"]) == 150
         assert facts["constant"] == ["same"]
         assert set(facts["label"]) == {"column", "rows", "ari", "nmi"}
-        assert "do not vary" in facts["remarks"][0]
+        assert "Left out as constant" in facts["remarks"][0]
         for cluster in facts["clusters"]:
             assert cluster["share"] == pytest.approx(cluster["rows"] / 150)
             first = cluster["profile"][0]
@@ -114,7 +114,7 @@ class TestFit:
             (("--profile", tmp_path / "a.xyz"), "a.xyz"),
             (("--profile", taken), "taken.csv"),
             (("--profile", tmp_path / "a.csv", "--out", tmp_path / "a.csv"), "the same file"),
-            (("--profile", iris, "--force"), "the same file as the file that is read"),
+            (("--profile", iris, "--force"), "the same file as the input file"),
         ]:
             code, _, err = cafe("fit", iris, "-k", 3, *more)
             assert code == 2
@@ -279,7 +279,7 @@ class TestFit:
         frame.to_csv(path, index=False)
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 2
-        assert "'sepal_width' has 2, 'kind' has 1" in err
+        assert "'sepal_width' (2), 'kind' (1)" in err
         assert "--impute median" in err
         model = tmp_path / "m.skops"
         assert (
@@ -297,9 +297,9 @@ class TestFit:
         for options, message in [
             (("--out", old), "exists already"),
             (("--out", tmp_path / "no" / "f.csv"), "there is no directory"),
-            (("--out", tmp_path / "f.xlsx"), "what kind of file"),
+            (("--out", tmp_path / "f.xlsx"), "unsupported extension '.xlsx'; expected .csv"),
             (("--model", tmp_path), "it is a directory"),
-            (("--out", iris, "--force"), "same file as the file that is read"),
+            (("--out", iris, "--force"), "same file as the input file"),
             (("--out", tmp_path / "f.csv", "--report", tmp_path / "f.csv"), "same file as"),
             (("--extractor", "umap", "--model", tmp_path / "m.skops"), "cannot save"),
         ]:
@@ -497,8 +497,8 @@ class TestPlace:
         table.to_csv(other, index=False)
         code, _, err = cafe("transform", model, other, "--out", out)
         assert code == 0
-        assert "columns that are not used: 'extra'" in err
-        assert "Column 'kind' has values that the fit has not seen, in 1 rows: 'new'" in err
+        assert "columns that were not in the fit: 'extra'" in err
+        assert "Column 'kind' has unknown categories in 1 rows: 'new'" in err
         assert list(pd.read_csv(out))[:3] == ["row", "cluster", "margin"]
         table.drop(columns=["kind", "big"]).to_csv(other, index=False)
         code, _, err = cafe("transform", model, other, "--out", out, "--force")

@@ -1,4 +1,4 @@
-"""cafe on directories of Parquet files and on arrays, which need not fit into memory."""
+"""cafe on directories of Parquet files and on arrays, for data larger than memory."""
 
 import json
 import sys
@@ -63,7 +63,7 @@ class TestFit:
         code, _, err = cafe("fit", folder, "-k", 2, *QUICK)
         assert code == 0, err
         assert "Left out: 'name' (identifier: 150 distinct values in 150 rows)" in err
-        assert "Dates became days since 1970-01-01, and durations days: 'day'" in err
+        assert "Dates became days since 1970-01-01, durations days: 'day'" in err
 
     def test_the_same_as_of_one_file(self, table, parts, cafe, tmp_path):
         single = tmp_path / "iris.parquet"
@@ -74,7 +74,7 @@ class TestFit:
         assert code == 0, remarks
         found, *remarks = remarks.splitlines()
         assert found.endswith("150 rows, 9 columns, to be read in 5 parts")
-        assert remarks == ["remark: Left out, because they do not vary: 'same'."]
+        assert remarks == ["remark: Left out as constant: 'same'."]
         outputs = ("--out", tmp_path / "single.parquet", "--model", tmp_path / "single.skops")
         code, here, _ = cafe("fit", single, "-k", 3, "-r", 2, *QUICK, *columns, *outputs)
         assert code == 0
@@ -239,7 +239,7 @@ class TestTransform:
 
     @pytest.fixture
     def both(self, cafe, tmp_path):
-        """What the command says of a table in one file, and of the same in several."""
+        """Return the output for a table in one file and for the same table in several."""
 
         def run(model, frame, *more):
             single, folder = tmp_path / "new.parquet", write_parts(frame, tmp_path / "new")
@@ -286,7 +286,7 @@ class TestTransform:
         new = table[table.columns[::-1]].drop(columns=["name", "species"])
         features, remarks = same(model(*self.NAMED), new.assign(extra=1))
         assert features["row"].tolist() == list(range(150))
-        assert remarks == "remark: The table has columns that are not used: 'extra'."
+        assert remarks == "remark: Ignoring columns that were not in the fit: 'extra'."
 
     def test_other_names(self, model, table, same):
         # Whole numbers become others where one is missing, and nothing where all are.
@@ -304,7 +304,7 @@ class TestTransform:
             new.loc[[0, 60], "petal_width"] = None
             new.loc[[1, 100], "kind"] = None
         _, remarks = same(model(*self.NAMED, *impute), new)
-        assert "not seen, in 5 rows: 'n', 'p', 'm' and 1 more." in remarks
+        assert "unknown categories in 5 rows: 'n', 'p', 'm' and 1 more." in remarks
 
     def test_too_many_to_be_counted(self, model, table, both, monkeypatch):
         monkeypatch.setattr(large_transform, "MOST_TEXTS", 5)
@@ -359,8 +359,8 @@ class TestTransform:
         ("changes", "message"),
         [
             ({"drop": ["kind", "big"]}, "'kind', 'big' are missing from the table"),
-            ({"missing": "kind"}, "(NaN) 'sepal_width' has 3, 'kind' has 2. Impute"),
-            ({"sepal_width": np.inf, "missing": "big"}, "(inf) 'sepal_width' has 147"),
+            ({"missing": "kind"}, "(NaN) in 'sepal_width' (3), 'kind' (2). Impute"),
+            ({"sepal_width": np.inf, "missing": "big"}, "(inf) in 'sepal_width' (147)"),
             ({"sepal_width": "wide", "missing": "kind"}, "'sepal_width', got 'wide'"),
             ({"sepal_width": "name"}, "got 'flower0', 'flower1', 'flower2' and 147 more."),
             ({"id": "nam"}, "--id 'nam': there is no such column"),
@@ -384,10 +384,10 @@ class TestTransform:
     def test_outputs(self, model, table, parts, cafe, tmp_path):
         fitted, out = model(*self.NAMED), tmp_path / "features"
         for where, message in (
-            (parts, "is where the data is read from"),
-            (tmp_path, "is where the data is read from"),
-            (fitted, "its name should end in .parquet or in nothing"),
-            (tmp_path / "features.csv", "its name should end in .parquet or in nothing"),
+            (parts, "is or contains the data to read"),
+            (tmp_path, "is or contains the data to read"),
+            (fitted, "its name must end in .parquet or have no extension"),
+            (tmp_path / "features.csv", "its name must end in .parquet or have no extension"),
         ):
             code, _, err = cafe("transform", fitted, parts, "--out", where, "--force")
             assert code == 2
@@ -454,14 +454,14 @@ class TestCluster:
             monkeypatch.setattr(_progress, "SECONDS", 0)
             code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
             assert code == 0, err
-            assert "not seen, in 3 rows: 'new'. They count" in err
+            assert "unknown categories in 3 rows: 'new'. They are" in err
             assert "parts: 5 of 5" in err
             table.loc[[1, 149], "petal_width"] = None
             new = write_parts(table, tmp_path / "bad")
             outputs = ("--out", tmp_path / "refused", *scheduler)
             code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
             assert code == 2
-            assert "(NaN) 'petal_width' has 2." in err
+            assert "(NaN) in 'petal_width' (2)." in err
             assert not [path for path in tmp_path.iterdir() if "refused" in path.name]
         single = tmp_path / "new.parquet"
         written(tmp_path / "new").to_parquet(single)
@@ -524,14 +524,14 @@ class TestOutput:
         (out / "thesis.doc").write_text("years of work")
         code, _, err = fit(out, "--force")
         assert code == 2
-        assert "is no directory of .parquet files" in err
+        assert "is not a directory of .parquet files" in err
         assert (out / "thesis.doc").read_text() == "years of work"
 
     def test_the_data_is_never_replaced(self, fit, parts, tmp_path):
         for out in (parts, tmp_path):
             code, _, err = fit(out, "--force")
             assert code == 2
-            assert "is where the data is read from" in err
+            assert "is or contains the data to read" in err
         assert len(list(parts.iterdir())) == 3
 
     def test_other_formats(self, fit, tmp_path):
@@ -565,7 +565,7 @@ class TestOutput:
 class TestRefusals:
     @pytest.fixture
     def refused(self, cafe):
-        """The one line that a command says when it refuses."""
+        """Return the one-line error of a command."""
 
         def run(path, *more):
             code, out, err = cafe("fit", path, "-k", 2, *QUICK, *more)
@@ -587,7 +587,7 @@ class TestRefusals:
         assert "without Parquet files (.parquet, .parq, .pq)." in refused(tmp_path)
 
     def test_parquet_files_below(self, refused, parts, tmp_path):
-        assert "There are some in 'iris'; give one of these." in refused(tmp_path)
+        assert "There are some in 'iris'; use one of these." in refused(tmp_path)
 
     def test_other_columns(self, refused, table, parts):
         table.drop(columns="kind").iloc[:5].to_parquet(parts / "part.3.parquet")
@@ -613,7 +613,7 @@ class TestRefusals:
         table.loc[[1, 77, 140], "sepal_width"] = np.nan
         folder = write_parts(table, tmp_path / "iris")
         words = refused(folder, "--drop", "name")
-        assert "'sepal_width' has 3, 'kind' has 2" in words
+        assert "'sepal_width' (3), 'kind' (2)" in words
         assert "needs the table in memory" in refused(
             folder, "--drop", "name", "--impute", "median"
         )

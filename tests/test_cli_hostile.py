@@ -53,7 +53,7 @@ def transform(place, out, redirection, options=""):
 
 
 class TestStandardOutput:
-    """Outputs that were asked for are written whatever happens to standard output."""
+    """Requested files are written even if standard output fails."""
 
     @pytest.mark.parametrize("options", ["", "--json"])
     def test_a_reader_that_goes(self, place, options):
@@ -105,7 +105,7 @@ def test_a_full_disk_is_named(tmp_path):
 
 
 class TestCache:
-    """Compiled code is kept where that is possible, and made again where it is damaged."""
+    """Compiled code is cached if possible, and compiled again if the cache is damaged."""
 
     CODE = (
         "import numpy as np; from cafelearn._solver.kernels.weights import log_mean; "
@@ -283,7 +283,7 @@ class TestTables:
     def test_a_parquet_file_of_endless_rows(self, tmp_path, monkeypatch):
         pd.DataFrame({"a": np.zeros(100_000)}).to_parquet(tmp_path / "t.parquet")
         monkeypatch.setattr("cafelearn.cli.reading._memory", lambda: 2**19)
-        with pytest.raises(ValueError, match=r"100,000 rows .* more than this computer's"):
+        with pytest.raises(ValueError, match=r"100,000 rows .* more than fit into memory"):
             read_table(tmp_path / "t.parquet")
 
     def test_a_broken_zarr_block(self, tmp_path, capsys):

@@ -475,5 +475,7 @@ class TestCompare:
             compare(runs("pca", [0.5]).drop(columns="status"))
         with pytest.raises(ValueError, match="compare needs one row per run; 1 are repeated"):
             compare(pd.concat([runs("pca", [0.5]), runs("pca", [0.6])]))
-        with pytest.raises(ValueError, match=r"at least one run that is done .* 2 given, none"):
+        with pytest.raises(
+            ValueError, match=r"at least one run that is done .* got none in 2 runs"
+        ):
             compare(runs("pca", [None, None]))

@@ -1,4 +1,4 @@
-"""The line that says that a fit waits for the compiler."""
+"""The message before a fit compiles kernels."""
 
 import logging
 

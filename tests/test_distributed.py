@@ -655,7 +655,7 @@ class TestTables:
         encoder = TableEncoder(drop=["same"]).fit(lazy)
         with pytest.raises(ValueError, match="'kind' is missing from the table"):
             encoder.transform(lazy.drop(columns="kind"))
-        with pytest.warns(UserWarning, match="not used: 'new'"):
+        with pytest.warns(UserWarning, match="not in the fit: 'new'"):
             encoder.transform(lazy.assign(new=1))
 
     def test_tabular_cafe(self, table):

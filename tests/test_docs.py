@@ -217,7 +217,7 @@ def test_the_reference_lists_every_public_name():
     reason="the documentation needs pip install 'cafelearn[docs]'",
 )
 def test_the_documentation_builds_without_warnings(tmp_path):
-    """From a copy, so that nothing that an earlier build has left can help."""
+    """Build from a copy, without the files of earlier builds."""
     shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns(*GENERATED))
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"):

@@ -1,4 +1,4 @@
-"""The grid of experiments: the plan, runs that can be repeated, and that nothing is lost."""
+"""The grid of experiments: the plan, reproducible runs, and recovery after failures."""
 
 import contextlib
 import json
@@ -303,7 +303,7 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path):
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert "StoreError: Cannot" in last
-    assert "is safe" in last
+    assert "are saved" in last
     assert "disk" in last
     assert before.items() <= scores(tmp_path / "grid").items()
     run_grid(small_plan(versions=4), tmp_path / "grid")
@@ -318,7 +318,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="needs a place that is read-only")
 def test_a_place_that_not_even_root_can_write():
-    with pytest.raises(StoreError, match=r"Cannot open the runs in /sys/kernel.*is safe"):
+    with pytest.raises(StoreError, match=r"Cannot open the runs in /sys/kernel.*are saved"):
         run_grid(small_plan(), "/sys/kernel/grid")
 
 

@@ -26,7 +26,7 @@ def wine():
 
 
 def table(n=240, seed=0):
-    """Three clusters in a number and a category, beside noise of either kind."""
+    """Three clusters in a number and a category, with noise of both kinds."""
     rng = np.random.default_rng(seed)
     z = rng.integers(3, size=n)
     plans = np.array(["free", "pro", "team"])

@@ -1,4 +1,4 @@
-"""Model files whose parts do not fit together, and attributes that were set by hand."""
+"""Model files with inconsistent parts, and attributes set by hand."""
 
 import io
 import json
@@ -143,14 +143,14 @@ def test_parts_that_do_not_fit_are_refused(attribute, value, tmp_path):
 def test_a_scaler_of_range_zero_is_refused(tmp_path):
     scaler = RangeScaler().fit(X)
     scaler.range_ = np.zeros(4)
-    with pytest.raises(ModelFileError, match="range_ of RangeScaler has numbers that are not"):
+    with pytest.raises(ModelFileError, match="range_ of RangeScaler has values that are not"):
         load(scaler, tmp_path)
 
 
 def test_an_encoder_of_other_columns_is_refused(tmp_path):
     model = tabular()
     model.encoder_._names_out = model.encoder_._names_out[:-1]
-    with pytest.raises(ModelFileError, match="TableEncoder gives 5 features"):
+    with pytest.raises(ModelFileError, match="TableEncoder has 5 features"):
         load(model, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Loadings: the numbers that make features of inputs, where the extractor is linear."""
+"""Loadings: coefficients of the inputs in the features of linear extractors."""
 
 import numpy as np
 import pandas as pd

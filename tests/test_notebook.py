@@ -93,7 +93,7 @@ def test_many_clusters_and_equal_weights():
     X = np.random.default_rng(0).normal(size=(300, 4))
     model = MinkowskiWeightedKMeans(30, weighting="uniform", n_init=1, random_state=0).fit(X)
     said = " ".join(summary(model._repr_html_()).itertext())
-    assert "The 20 largest of 30 clusters. All features weigh alike." in said
+    assert "The 20 largest of 30 clusters. All features have the same weight." in said
 
 
 def test_sample_weights_and_a_chosen_number(table):
@@ -102,4 +102,4 @@ def test_sample_weights_and_a_chosen_number(table):
     said = " ".join(
         summary(model.fit(X, sample_weight=np.full(90, 0.31))._repr_html_()).itertext()
     )
-    assert "(a number it has chosen) of weighted rows" in said
+    assert "(chosen number) of weighted rows" in said

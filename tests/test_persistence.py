@@ -1,4 +1,4 @@
-"""Models survive a file, and files cannot do harm."""
+"""Saving and loading models, and rejection of harmful files."""
 
 import io
 import json
@@ -139,7 +139,7 @@ class TestHostileFiles:
         data = saved.read_bytes()
         for length in (0, 3, 10, len(data) // 2, len(data) - 1):
             saved.write_bytes(data[:length])
-            with pytest.raises(ModelFileError, match=r"is damaged or cut off|is not a model"):
+            with pytest.raises(ModelFileError, match=r"is damaged or truncated|is not a model"):
                 load_model(saved)
 
     def test_changed_bytes_are_noticed(self, saved, model):

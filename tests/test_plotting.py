@@ -1,4 +1,4 @@
-"""What all displays have in common: axes, text, colours, and what is said about bad input."""
+"""Features of all displays: axes, text, colours, and errors for bad input."""
 
 # Fixtures are imported by name.
 # ruff: noqa: F401, F811
@@ -154,7 +154,7 @@ def test_estimators_that_do_not_fit(kind, iris):
 
 
 class TestEveryEstimator:
-    """mwk-means and TabularCAFE are drawn like CAFE, wherever that has a meaning."""
+    """mwk-means and TabularCAFE are drawn like CAFE, where applicable."""
 
     @pytest.fixture
     def model(self, iris):
@@ -198,7 +198,7 @@ class TestEveryEstimator:
             assert f"for cluster {found.attrs['first']}" in display.ax_.get_xlabel()
         with pytest.raises(ValueError, match="max_features to be an int above 0, got 0"):
             ExplanationDisplay.from_estimator(model, iris[0], 70, max_features=0)
-        with pytest.raises(ValueError, match=r"explain returns, got DataFrame"):
+        with pytest.raises(ValueError, match=r"explanation.explain, got DataFrame"):
             ExplanationDisplay(pd.DataFrame({"share": [1.0]}))
 
 

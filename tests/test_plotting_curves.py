@@ -293,7 +293,7 @@ class TestCriticalDifference:
             CriticalDifferenceDisplay(self.ranks, -1)
         with pytest.raises(ValueError, match="finite ranks"):
             CriticalDifferenceDisplay({"a": np.nan}, 1)
-        with pytest.raises(ValueError, match="name of its own"):
+        with pytest.raises(ValueError, match="distinct names"):
             CriticalDifferenceDisplay(pd.Series([1.0, 2.0], index=["a", "a"]), 1)
         with pytest.raises(ValueError, match="highlight to be a list of some of"):
             CriticalDifferenceDisplay(self.ranks, 1).plot(highlight=["z"])

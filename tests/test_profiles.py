@@ -40,7 +40,7 @@ def wine():
 
 
 def customers(n=300, seed=0):
-    """A table of numbers, text and truth values, in two kinds of rows."""
+    """A table of numbers, text and booleans, with two kinds of rows."""
     rng = np.random.default_rng(seed)
     paying = rng.random(n) < 0.4
     return pd.DataFrame(
@@ -134,7 +134,7 @@ class TestTables:
     def test_shares_of_categories(self, fitted):
         model, table = fitted
         profile = model.profile_frame(table)
-        # The column that does not vary has nothing to say.
+        # A constant column has no difference.
         assert set(profile["variable"]) == {"spend", "age", "plan", "active"}
         plans = profile[profile["variable"] == "plan"]
         assert len(plans) == 2 * 3
@@ -155,7 +155,7 @@ class TestTables:
         said = portraits(model.profile_frame(table))[free]
         lines = said.different["description"].tolist()
         assert lines[0].startswith(("plan: free 100%", "spend 10 (overall 3"))
-        # Each variable has one line, though both truth values differ.
+        # Each variable has one line, though both of its values differ.
         assert said.different["variable"].is_unique
         assert "age" not in said.different["variable"].tolist()
         assert said.size == (model.labels_ == free).sum()

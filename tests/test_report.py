@@ -1,4 +1,4 @@
-"""Reports as files: what they say, what they escape, and what they refuse."""
+"""Reports as files: contents, escaping and errors."""
 
 import builtins
 import hashlib
@@ -172,7 +172,7 @@ class TestFitReport:
         # The severe ones first, and told apart by words, not by colour alone.
         assert [a["data-code"] for a in items] == ["one-feature", "uniform"]
         assert [a["class"] for a in items] == ["severe", "hint"]
-        said = page.text.split("What was done")[0]
+        said = page.text.split("Summary of the fit")[0]
         assert "Warning: One feature (" in said
         assert said.index("Warning:") < said.index("Note: Weighting does not help here.")
         assert text.index('class="findings"') < text.index("</header>")
@@ -267,7 +267,7 @@ class TestFitReport:
         page = read(write_fit_report(cafe.fit(X), X, tmp_path / "a.html"))
         assert "classes-table" not in page.tables
         assert "agreement-table" not in page.tables
-        assert "One candidate was given" in page.text
+        assert "There was only one candidate" in page.text
         assert len(page.frame("candidates-table")) == 1
         assert "clustered once" in page.text
         assert "left in its own units" in page.text
@@ -309,7 +309,7 @@ class TestFitReport:
     def test_other_data_are_noticed(self, fitted, tmp_path):
         cafe, X, _ = fitted
         page = read(write_fit_report(cafe, X.iloc[::-1], tmp_path / "a.html"))
-        assert "Are these the data that the model was fitted on?" in page.text
+        assert "Check that these are the data that the model was fitted on." in page.text
 
 
 @pytest.fixture(scope="module")
@@ -393,8 +393,8 @@ class TestManyCandidates:
         _, X, _ = fitted
         cafe = CAFE(3, weighting="uniform", p=2.0, scaling="range", n_init=2).fit(X)
         page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
-        assert "Equal weights were chosen: every feature counts alike" in page.text
-        assert "equal weights were chosen" in page.text
+        assert "Uniform weights were chosen: all weights are equal." in page.text
+        assert "uniform weights were chosen" in page.text
         assert "does not hold" not in page.frame("certificate-table")["verdict"].tolist()
 
 
@@ -549,7 +549,7 @@ class TestNothingGivenIsTrusted:
         points = json.loads(page.json["points"])
         assert points["ids"][3] == f"3{ATTACK}"
         assert page.frame("data-table")["feature"][0] == f"0{ATTACK}".strip()
-        assert "49" not in page.text.split("What was done")[0]
+        assert "49" not in page.text.split("Summary of the fit")[0]
         assert "\u2028" not in page.json["points"]
 
     def test_in_an_experiment_report(self, tmp_path):
@@ -608,7 +608,7 @@ class TestLargeData:
         page = read(path)
         rows = page.tables["weights-table"][1:]
         assert len(rows) == 3000
-        assert "would be 36,000,000 pairs" in page.text
+        assert "these are 36,000,000 pairs" in page.text
 
     def test_too_many_cells_are_left_out(self, fitted, tmp_path, monkeypatch):
         cafe, X, _ = fitted
@@ -616,7 +616,7 @@ class TestLargeData:
         monkeypatch.setattr("cafelearn.report.tables.FEWEST_FEATURES", 1)
         page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
         assert len(page.tables["weights-table"]) == 1 + 2
-        assert "Of 6 features the 2 with the largest weights are listed." in page.text
+        assert "The 2 of 6 features with the largest weights are listed." in page.text
 
     def test_many_rows(self, tmp_path):
         X, y = make_blobs(60_000, 5, 3, n_noise=1)

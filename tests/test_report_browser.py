@@ -1,4 +1,4 @@
-"""Reports in a real browser: nothing fails, nothing leaves, and everything can be used."""
+"""Reports in a real browser: no errors, no network access, working controls."""
 
 import shutil
 
@@ -39,7 +39,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Open a file; at the end, no error was logged and nothing else was asked for."""
+    """Open a file; check at the end that there was no error and no other request."""
     pages = []
 
     def open_file(path, width=1200, scheme="light"):
@@ -116,7 +116,7 @@ def no_tip(page):
 
 
 def settle(page):
-    """Let the events of a scroll come."""
+    """Wait for the events of a scroll."""
     page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
 

@@ -1,4 +1,4 @@
-"""Reports of every estimator: profiles first, and code that runs on the very table."""
+"""Reports of every estimator: profiles first, and code that runs on the fitted table."""
 
 import html
 import json
@@ -49,7 +49,7 @@ class TestKMeans:
         assert "Minkowski weighted k-means looked for 3 clusters in 120 rows" in page.text
         assert "candidates-table" not in page.tables
         assert "agreement-table" not in page.tables
-        assert "What was tried" not in page.text
+        assert "Candidates and their scores" not in page.text
         assert len(page.frame("restarts-table")) == 1
         assert len(page.frame("weights-table")) == 5
         points = json.loads(page.json["points"])
@@ -231,7 +231,7 @@ class TestUsage:
         model = MinkowskiWeightedKMeans(2, init=X[:2]).fit(X)
         code = snippet(write_fit_report(model, X, tmp_path / "a.html"))
         assert "# init: a ndarray, as given to the fit" in code
-        assert "without random_state another run may differ" in code
+        assert "without random_state, results may differ" in code
         exec(code, {"X": X})
 
     def test_columns_of_a_file_for_plain_cafe(self, tmp_path):

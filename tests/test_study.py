@@ -71,8 +71,11 @@ def test_the_whole_plan():
         ({"methods": ["tsne"]}, "tsne"),
         ({"tasks": []}, "at least one"),
         ({"versions": 0}, "versions"),
-        ({"datasets": ["digits"], "regimes": ["heavy"]}, "digits have none of heavy"),
-        ({"methods": ["pca"], "tasks": ["labels"]}, "labels none of pca"),
+        (
+            {"datasets": ["digits"], "regimes": ["heavy"]},
+            "digits have none of the regimes heavy",
+        ),
+        ({"methods": ["pca"], "tasks": ["labels"]}, "labels none of the methods pca"),
     ],
 )
 def test_bad_plans(options, message):

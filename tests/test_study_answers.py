@@ -1,4 +1,4 @@
-"""What is made of the records of the study: means, ranks, winners, bars and text."""
+"""Analysis of the records of the study: means, ranks, winners, bars and text."""
 
 import numpy as np
 import pandas as pd

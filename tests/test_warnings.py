@@ -40,8 +40,8 @@ def nested():
     ica = ReconstructionICA(2, n_init=1, max_iter=1, random_state=0)
     yield "stopped after max_iter=1", lambda: ica.fit(WINE)
     tabular = TabularCAFE(CAFE(2, **QUICK)).fit(table(slice(None)))
-    yield "not used: 'extra'", lambda: tabular.predict(table(slice(0, 60), extra=True))
-    yield "has not seen", lambda: tabular.predict(table(slice(0, 100), extra=True))
+    yield "not in the fit: 'extra'", lambda: tabular.predict(table(slice(0, 60), extra=True))
+    yield "unknown categories", lambda: tabular.predict(table(slice(0, 100), extra=True))
 
 
 @pytest.mark.parametrize("number", range(8))

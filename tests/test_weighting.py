@@ -1,4 +1,4 @@
-"""The weightings: one table, uniform weights, what depends on them."""
+"""The weightings: one table, uniform weights and their effects."""
 
 import dask.array as da
 import numpy as np

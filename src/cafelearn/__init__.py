@@ -22,7 +22,7 @@ __all__ = [
     "show_versions",
 ]
 
-# Loaded when they are first used: `cafe --help` need not wait for scikit-learn and Numba.
+# Imported on first use, so that `cafe --help` does not wait for scikit-learn and Numba.
 _NAMES = {
     "CAFE": "_cafe",
     "PAPER": "_cafe",

@@ -1,4 +1,4 @@
-"""python -m cafelearn is the command cafe."""
+"""Run the command cafe as ``python -m cafelearn``."""
 
 import sys
 

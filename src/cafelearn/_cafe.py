@@ -1,4 +1,4 @@
-"""CAFE: scale, cluster over several exponents, rescale by the weights, extract features."""
+"""CAFE: scale, cluster with several candidates, rescale by the weights, extract features."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -72,8 +72,8 @@ from cafelearn.selection import (
 
 __all__ = ["CAFE", "PAPER"]
 
-# Extractors whose features of a row depend on no other row: large data is transformed some
-# rows at a time, which saves a rescaled copy of all of it. (The NMF would warn many times.)
+# The features of a row depend on no other row, so large data is transformed in chunks, without
+# a rescaled copy of all rows. NMF is excluded, because it would warn once per chunk.
 BY_ROW = ("pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
@@ -100,34 +100,34 @@ class CAFE(
 ):
     """Cluster-Adaptive Feature Extraction.
 
-    Features that matter in some clusters and are noise in others mislead PCA and its kin,
-    which treat every row alike. CAFE first clusters the rows with Minkowski weighted
-    k-means, for several candidates of settings, ordinary k-means among them, and keeps the
-    clustering that describes the rows best. Features are then extracted from the rows and
-    what the clustering knows of them. A diagnosis says when not to believe the result.
+    PCA and similar methods treat all rows alike, so features that are relevant in some
+    clusters and noise in others distort them. CAFE first clusters the rows with Minkowski
+    weighted k-means, with several candidate settings that include ordinary k-means, and
+    keeps the clustering with the highest score. It then extracts features from the rows and
+    their distances to the centres. `diagnosis_` lists reasons to distrust the result.
 
     ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
 
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which models of
-        random halves of the rows agree about all rows and describe the rows they have not
-        seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows; 1,
-        if it is tried, means that there is no structure.
+        Number of clusters. Of several numbers, CAFE chooses one by the stability of models
+        of random halves of the rows and their score on held-out rows
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows. If 1 is
+        chosen, there is no structure.
     n_components : int or float, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1 and
-        at most as many as there are rows. For an `extractor` of your own, ``None`` leaves its
-        own setting as it is. A number between 0 and 1 asks PCA for as many features as hold
-        more than this share of the variance of what it is given.
+        at most the number of rows. For a custom `extractor`, ``None`` keeps its own setting.
+        For PCA, a number between 0 and 1 selects as many features as explain more than this
+        share of the variance of its input.
     extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
             default="pca"
         How to extract features from the rescaled rows. "nmf" is
         :class:`~cafelearn.extraction.ReplicatedNMF`, "ica" is
         :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
         :class:`~cafelearn.extraction.Autoencoder`, "umap" needs ``cafelearn[umap]``. Any
-        scikit-learn transformer will do; it is cloned. ``None`` extracts nothing:
-        :meth:`transform` gives the rescaled rows as they are.
+        scikit-learn transformer is accepted and cloned. With ``None``, :meth:`transform`
+        returns the rescaled rows.
     selection : {"likelihood", "agreement"}, default="likelihood"
         How to choose among the candidates:
 
@@ -140,34 +140,34 @@ class CAFE(
     scaling : {"range", "standard"}, transformer, None or list or tuple of them, \
             default=("range", "standard")
         Scalings of the features to try: :class:`RangeScaler`,
-        :class:`~sklearn.preprocessing.StandardScaler`, a transformer of your own (cloned),
+        :class:`~sklearn.preprocessing.StandardScaler`, a custom transformer (cloned),
         or none.
     dispersion_offset : {"mean", "fixed"}, float or list or tuple of them, \
             default=("mean", "fixed")
         Offsets to try; see :class:`MinkowskiWeightedKMeans`.
     weighting : {"cluster", "uniform"} or list or tuple of them, \
             default=("cluster", "uniform")
-        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" lets ordinary
-        k-means win where weighting hurts.
+        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" makes ordinary
+        k-means one of the candidates.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        Which features belong to one variable; see :class:`MinkowskiWeightedKMeans`. "range"
-        and "standard" of `scaling` bring each variable of several features, not each of its
-        features, to a diameter or a total variance of 1, so that a category counts as one
-        variable whatever the number of its values (:doc:`/guide/variables`).
+        Labels of the variables of the features; see :class:`MinkowskiWeightedKMeans`. The
+        scalings "range" and "standard" bring each variable of several features as a whole to
+        a diameter or a total variance of 1, so that a category counts as one variable for
+        any number of values (:doc:`/guide/variables`).
     rescaling : {"distances", "origin", "centroid"}, default="distances"
-        What the extractor is given for a row x, after scaling:
+        Input of the extractor for a scaled row x:
 
-        - "distances": x, and beside it the logarithms of the weighted distances to all
-          centres; both parts have the same total variance.
+        - "distances": x and the logarithms of the weighted distances to all centres; both
+          parts have the same total variance.
         - "origin" is the paper's: ``w * x``, with the weights w of the row's cluster.
-        - "centroid" keeps the centre z of the cluster where it is and shrinks the row
-          towards it: ``z + (w / max(w)) * (x - z)``.
+        - "centroid" shrinks the row towards the centre z of its cluster:
+          ``z + (w / max(w)) * (x - z)``.
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
         See :class:`MinkowskiWeightedKMeans`; an array is in the units of the scaled data.
     n_init : int, default=10
         Number of starts for each candidate.
     subsample : int or None, default=10_000
-        Number of rows that the starts run on where there are more than twice as many; see
+        Size of the sample that the starts run on if `X` has more than twice as many rows; see
         :class:`MinkowskiWeightedKMeans`.
     max_iter : int, default=300
         Largest number of iterations of one start.
@@ -175,16 +175,16 @@ class CAFE(
         Stop a start when its objective changes by less than this fraction in an iteration;
         see :class:`MinkowskiWeightedKMeans`.
     early_stopping : bool, default=False
-        Give up starts that are unlikely to win; see :class:`MinkowskiWeightedKMeans`.
+        End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
-        Number of permuted copies that the rows are compared with to find out whether there
-        is any cluster structure, see `diagnosis_`; 0 skips the test.
+        Number of permuted copies of the rows in the test for cluster structure, see
+        `diagnosis_`; 0 skips the test.
     n_jobs : int, default=None
         Number of threads; all starts of all candidates share them. The result does not
         depend on it.
     verbose : int, default=0
-        1 shows the progress on standard error: a bar on a terminal and in a notebook, else
-        a line now and then. 2 reports each start instead.
+        1 shows the progress on standard error: a bar on a terminal and in a notebook,
+        occasional lines elsewhere. 2 reports each start instead.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, of the extractor and of the permutations.
 
@@ -193,11 +193,11 @@ class CAFE(
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
     n_clusters_ : int
-        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+        The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number that was tried: stability, its spread over the splits, the
+        One row for each number tried: stability, its spread over the splits, the
         stability of permuted rows, the score, that of permuted rows, the criterion and
-        whether the number was chosen. None where one number was given.
+        whether the number was chosen. None if one number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`. With
         `feature_groups` it is the weight of the feature's variable.
@@ -207,7 +207,7 @@ class CAFE(
         Centres of the clusters in the units of `X`. ``model_.cluster_centers_`` are in the
         units of the scaled data. Defined only if the scaler has an ``inverse_transform``.
     diagnosis_ : list of Finding
-        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also warnings.
     candidates_ : pandas.DataFrame
         One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
@@ -228,8 +228,8 @@ class CAFE(
     scaler_ : transformer or None
         The fitted scaler of the candidate chosen.
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
-        How the inputs of the extractor enter each extracted feature, for linear extractors:
-        the coefficients of PCA and ICA, the components of NMF. With ``rescaling="distances"``
+        Coefficients of the inputs in each extracted feature, for linear extractors: those
+        of PCA and ICA, the components of NMF. With ``rescaling="distances"``
         the inputs are the scaled features and the log distances to the centres, both parts
         brought to the same total variance. With "origin" and "centroid" the weights of the
         clusters are part of the loadings, and the index has two levels, cluster and input.
@@ -247,9 +247,9 @@ class CAFE(
 
     Notes
     -----
-    A new row is scaled, assigned to the nearest centre, rescaled and given to the fitted
-    extractor. Where the assignment is doubtful, so are features that depend on it;
-    :meth:`assignment_margin` tells.
+    A new row is scaled, assigned to the nearest centre, rescaled and passed to the fitted
+    extractor. If the assignment is doubtful, so are the features that depend on it; see
+    :meth:`assignment_margin`.
 
     References
     ----------
@@ -373,16 +373,16 @@ class CAFE(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense, numeric and without missing values. A Dask collection is
-            fitted where it lies, see ``cafelearn._dask``; extractors other than
-            "pca" then learn from at most 100,000 of its rows.
+            fitted block by block, see :doc:`/guide/large_data`; extractors other than
+            "pca" are then fitted to at most 100,000 of its rows.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in the scaling, the clustering, the score and the extractor. An
-            integer weight is the same as repeating the row, apart from `agreement_`, from the
-            test of structure and from extractors other than PCA whose `fit` takes no
-            `sample_weight`, for which all rows of positive weight are alike. Not for Dask
-            collections.
+            integer weight is equivalent to repeating the row, except in `agreement_`, in the
+            test of structure and in extractors other than PCA whose `fit` takes no
+            `sample_weight`, which treat all rows of positive weight alike. Not supported for
+            Dask collections.
 
         Returns
         -------
@@ -414,13 +414,13 @@ class CAFE(
         candidates = make_candidates(self)
         for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
-        # One scaled copy for each scaling, whatever the number of candidates.
+        # One scaled copy per scaling, not per candidate.
         scalers = fit_scalers(candidates, X, mass, codes)
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
         models = make_models(candidates, for_models, **self._model_options())
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
         found = fit_models(models, rows, self.n_jobs, self.verbose, [mass] * len(models))
-        # Rows without weight are assigned, but count for nothing.
+        # Rows of zero weight have labels, but do not count from here on.
         X, mass = X[kept], None if mass is None else mass[kept]
         frame = frame_of(X, mass, codes)
         labellings = [model.labels_[kept] for model in models]
@@ -441,7 +441,7 @@ class CAFE(
     def fit_transform(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
     ) -> np.ndarray:
-        """Fit, and extract the features of the training data.
+        """Fit and extract the features of the training data.
 
         Parameters
         ----------
@@ -471,11 +471,11 @@ class CAFE(
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            What the extractor makes of the rows, scaled and rescaled.
+            The extracted features.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
-        # Every row has been checked here; those who get them need not look again.
+        # The rows are validated above; skip the checks of the extractor.
         with config_context(assume_finite=True):
             if self.extractor_ is None:
                 return self._rescaled(X)
@@ -502,7 +502,7 @@ class CAFE(
         -------
         rescaled : ndarray of shape (n_samples, n_features) or, for \
                 ``rescaling="distances"``, (n_samples, n_features + n_clusters)
-            What the extractor is given.
+            The input of the extractor.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
@@ -529,7 +529,7 @@ class CAFE(
 
     @lazy_on_dask
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
-        """How clearly each row belongs to its cluster.
+        """Compute the assignment margin of each row.
 
         Parameters
         ----------
@@ -540,14 +540,14 @@ class CAFE(
         -------
         margin : ndarray of shape (n_samples,)
             1 minus the ratio of the distances to the nearest and the second nearest centre:
-            1 at a centre, 0 half way between two. Where it is close to 0 the rescaling, and
-            with it the features, could as well have been another.
+            1 at a centre, 0 half way between two. If it is close to 0, the cluster of the
+            row, and with it the features, are uncertain.
         """
         return margins(self._model().transform(self._checked(X)))
 
     @property
     def loadings_(self):
-        """How the inputs of the extractor enter each extracted feature."""
+        """Coefficients of the inputs of the extractor in each extracted feature."""
         check_is_fitted(self)
         return make_loadings(self)
 
@@ -561,14 +561,14 @@ class CAFE(
         if not hasattr(self.scaler_, "inverse_transform"):
             raise AttributeError(
                 f"The scaler {type(self.scaler_).__name__} has no inverse_transform, so the "
-                "centres have no units of X; model_.cluster_centers_ are those of the scaled "
-                "data."
+                "centres are not available in units of X; model_.cluster_centers_ has those of "
+                "the scaled data."
             )
         return np.asarray(self.scaler_.inverse_transform(centers))
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """What was tried: one row per candidate."""
+        """The candidates, one row each."""
         check_is_fitted(self)
         return candidate_frame(self._candidates)
 
@@ -580,19 +580,19 @@ class CAFE(
 
     @property
     def n_clusters_table_(self) -> pd.DataFrame | None:
-        """The numbers of clusters that were tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if one was given."""
         check_is_fitted(self)
         return None if self._numbers is None else number_frame(self._numbers)
 
     @property
     def diagnosis_(self) -> list[Finding]:
-        """What speaks against the fit, as a list of Finding."""
+        """Problems found with the fit."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         structure = None if self._structure is None else Structure(*self._structure)
         candidates = self.candidates_
         return [
-            # Two tests of structure may say the same; it is said once.
+            # Two tests of structure may give the same finding; list it once.
             *(list(check_number(self._numbers)) or check_structure_found(structure)),
             *(check_scales(self.model_, names) if self.scaler_ is None else ()),
             *check_sizes(self.model_._mass),
@@ -601,7 +601,7 @@ class CAFE(
         ]
 
     def _choose(self, candidates, models, found, counts, frame):
-        """Choose among fitted models by sums over all rows; returns the index of the choice."""
+        """Choose among fitted models by sums over all rows; return the index of the choice."""
         scores = likelihood_scores(counts, frame)
         self.agreement_ = agreement_matrix(counts.tables, len(models))
         chosen = SELECTIONS[self.selection](models, scores, self.agreement_)
@@ -617,11 +617,11 @@ class CAFE(
         return chosen
 
     def _balance_parts(self, variances):
-        """Learn from the variances of all columns how to weigh rows and distances."""
+        """Set the scales of rows and distances from the variances of all columns."""
         self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
 
     def _diagnose(self, X, seed):
-        """Test for structure in these rows, and warn of what is severe."""
+        """Test for structure in these rows, and warn of severe findings."""
         found = None
         if self.n_permutations > 0:
             with phase("test of structure"):
@@ -637,10 +637,10 @@ class CAFE(
         warn_of(self.diagnosis_, type(self).__name__)
 
     def _model_options(self):
-        """What the models of all exponents have in common."""
+        """Return the parameters that all candidate models share."""
         names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "tol")
         options = {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
-        # Scaled rows have no names that "auto" could look at.
+        # Scaled rows have no column names for "auto".
         return options | {"feature_groups": self.feature_groups_}
 
     def _model(self):
@@ -648,14 +648,14 @@ class CAFE(
         return self.model_
 
     def _checked(self, X):
-        """New rows, validated and scaled."""
+        """Validate and scale new rows."""
         return self._scale(check_data(self, X, reset=False))
 
     def _scale(self, X):
         return scale_rows(self.scaler_, X)
 
     def _rescaled(self, X):
-        """Checked rows, scaled, assigned and rescaled."""
+        """Scale, assign and rescale validated rows."""
         scaled = self._scale(X)
         if self.rescaling == "distances":
             return self._rescale(scaled, None)
@@ -663,7 +663,7 @@ class CAFE(
         return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
     def _rescale(self, scaled, labels, out=None):
-        """What the extractor is given for scaled rows; only weights need their labels."""
+        """Return the input of the extractor for scaled rows; "distances" ignores `labels`."""
         model = self.model_
         if self.rescaling == "distances":
             shape = len(scaled), len(model.cluster_centers_)
@@ -683,16 +683,16 @@ class CAFE(
 
 
 def check_found(estimator, n_found):
-    """Raise if there are fewer clusters than weights are needed for."""
+    """Raise if no candidate found all clusters."""
     if n_found < estimator.n_clusters:
         raise ValueError(
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
-            "start: X has too few distinct rows. Ask for fewer clusters."
+            "start: X has too few distinct rows. Use fewer clusters."
         )
 
 
 def variances_of(rows, sample_weight=None):
-    """Variance of each column, in float64."""
+    """Compute the variance of each column in float64."""
     if sample_weight is None:
         return rows.var(axis=0, dtype=np.float64)
     mean = np.average(rows, axis=0, weights=sample_weight)

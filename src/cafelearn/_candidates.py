@@ -1,4 +1,4 @@
-"""The candidates of CAFE: what is tried, fitted in one pool of workers, as a table."""
+"""The candidates of CAFE: enumerate them, fit them in one pool of workers, tabulate them."""
 
 from itertools import product
 from numbers import Real
@@ -21,16 +21,16 @@ OFFSETS = ("mean", "fixed")
 
 
 class Candidate(NamedTuple):
-    """Settings to try."""
+    """Settings of one candidate."""
 
     scaling: Any  # a name, a transformer or None
     weighting: str
-    dispersion_offset: Any  # None where the weighting has no use for it
+    dispersion_offset: Any  # None if the weighting does not use it
     p: float
 
 
 def make_candidates(estimator):
-    """Every combination of the settings of an estimator, without those that are equal."""
+    """Return every distinct combination of the settings of an estimator."""
     combinations = product(
         _values(estimator, "scaling", _is_scaling, "'range', 'standard', None or transformers"),
         _values(estimator, "weighting", WEIGHTINGS.__contains__, listed(WEIGHTINGS)),
@@ -47,7 +47,7 @@ def make_candidates(estimator):
 
 
 def _values(estimator, name, is_valid, needed):
-    """The values of a parameter that is one value or a sequence of values."""
+    """Return the values of a parameter that is one value or a sequence of values."""
     given = getattr(estimator, name)
     many = isinstance(given, (list, tuple)) or (name == "p" and np.ndim(given) > 0)
     if name == "p" and many:
@@ -87,14 +87,14 @@ def _is_exponent(value):
 
 
 def make_scaler(scaling):
-    """The scaler to fit for a setting, or None."""
+    """Return an unfitted scaler for a setting, or None."""
     if scaling is None:
         return None
     return SCALINGS[scaling]() if isinstance(scaling, str) else clone(scaling)
 
 
 def make_models(candidates, seed, **options):
-    """One mwk-means for each candidate, each with its own child of the SeedSequence `seed`."""
+    """Return an mwk-means per candidate, each with its own child of the SeedSequence `seed`."""
     return [
         MinkowskiWeightedKMeans(
             p=candidate.p,
@@ -112,10 +112,10 @@ def _offset(candidate):
 
 
 def fit_models(models, rows, n_jobs=None, verbose=0, weights=None):
-    """Fit each model to its rows, all starts of all of them in one pool of workers.
+    """Fit each model to its rows, with the starts of all models in one pool of workers.
 
-    `weights` are the sample weights of the rows of each. Returns the number of clusters that
-    each has found.
+    `weights` are the sample weights of each model's rows. Return the number of clusters that
+    each model found.
     """
     weights = [None] * len(models) if weights is None else weights
     shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
@@ -128,7 +128,7 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None):
 
 
 def candidate_records(candidates, models, counts, scores, agreement, chosen):
-    """What is known of each candidate as columns of plain values, for `candidate_frame`."""
+    """Return the results of the candidates as columns of plain values for `candidate_frame`."""
     return {
         "scaling": [_name(candidate.scaling) for candidate in candidates],
         "weighting": [candidate.weighting for candidate in candidates],
@@ -144,12 +144,12 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
 
 
 def candidate_frame(records):
-    """The candidates as a data frame, one row each."""
+    """Return the candidates as a data frame, one row each."""
     return pd.DataFrame(records).rename_axis("candidate")
 
 
 def _sizes(masses):
-    """Numbers of rows, or sums of their weights if these are no integers."""
+    """Return masses as integers if all of them are."""
     masses = [float(mass) for mass in masses]
     return [int(mass) for mass in masses] if all(map(float.is_integer, masses)) else masses
 

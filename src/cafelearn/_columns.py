@@ -1,7 +1,7 @@
-"""What the columns of a table hold, and which of them are used.
+"""Kinds of the columns of a table and their treatment.
 
-A column is judged by its `Look`, which adds up over disjoint rows, so that tables in memory and
-the partitions of a Dask dataframe are judged alike.
+The treatment depends on a summary of the column, its `Look`. Summaries of disjoint rows can be
+merged, so tables in memory and Dask dataframes are treated alike.
 """
 
 import re
@@ -17,14 +17,14 @@ DATES = ("datetime", "datetime64", "date")
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 DAY = pd.Timedelta(days=1)
 
-# Text with more distinct values than this share of the rows names rows, not kinds of rows.
+# Text with more distinct values than this share of the rows is an identifier.
 DISTINCT = 0.5
 FEW = 10
-# Text of so many words on average is prose.
+# Text with this many words on average is free text.
 WORDS = 4
-# So many hash values are kept; up to there distinct values are counted, beyond estimated (3%).
+# Number of hash values kept. Up to it distinct values are counted, beyond it estimated (3%).
 SKETCH = 1024
-# Share of distinct values that stands for all where they are estimated.
+# If the number of distinct values is estimated, this share counts as all distinct.
 NEARLY_ALL = 0.9
 ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
 
@@ -32,7 +32,7 @@ NUMBER, CATEGORY, LEFT_OUT = "number", "category", "left out"
 
 
 class Treatment(NamedTuple):
-    """What is done with a column, and why."""
+    """Treatment of a column and its reason."""
 
     kind: str  # number, date, duration, category, identifier, free text, constant or dropped
     treatment: str
@@ -40,33 +40,33 @@ class Treatment(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What decides about the use of a column, from some of its rows."""
+    """Summary of some rows of a column, from which its treatment is decided."""
 
-    n_values: int  # that are not missing
-    is_whole: bool  # all rows have an integer
+    n_values: int  # without missing ones
+    is_whole: bool  # every row has an integer
     low: float
     high: float
     n_words: int
-    hashes: np.ndarray  # the smallest ones of the distinct values, ascending
+    hashes: np.ndarray  # smallest hashes of the distinct values, ascending
 
     @property
     def n_distinct(self) -> int:
-        """The number of distinct values, from SKETCH on an estimate."""
+        """Number of distinct values, estimated from SKETCH on."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes)
-        # Hashes are uniform: the last of the smallest tells how dense they are.
+        # Hashes are uniform, so the largest one kept estimates their density.
         return min(self.n_values, round((SKETCH - 1) * 2.0**64 / float(self.hashes[-1])))
 
     @property
     def is_distinct(self) -> bool:
-        """Whether no value is there twice, as far as that can be told."""
+        """Whether all values are distinct, by the estimate if there are many."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes) == self.n_values
         return self.n_distinct >= NEARLY_ALL * self.n_values
 
 
 def kind_of(column) -> str:
-    """What a column holds: number, category, date, text date, duration, or another word."""
+    """Return the kind of a column: number, category, date, text date, duration, or another."""
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         found = types.infer_dtype(column, skipna=True)
@@ -90,7 +90,7 @@ def kind_of(column) -> str:
 
 
 def merged_kind(kinds) -> str:
-    """The kind of a column whose parts have these kinds."""
+    """Return the kind of a column whose parts have these kinds."""
     if len(kinds) == 1:
         return next(iter(kinds))
     texts = kinds & {"number", "category", "text date"}
@@ -98,7 +98,7 @@ def merged_kind(kinds) -> str:
 
 
 def _holds_dates(text):
-    """Whether all of these texts are dates as ISO 8601 writes them."""
+    """Check whether all texts are ISO 8601 dates."""
     if not len(text) or not re.fullmatch(ISO, str(text.iloc[0]).strip()):
         return False
     distinct = text.drop_duplicates().astype(str).str.strip()
@@ -110,10 +110,10 @@ def _holds_dates(text):
 
 
 def as_days(column) -> np.ndarray:
-    """Dates as days since the beginning of 1970 (UTC), durations as days.
+    """Convert dates to days since the beginning of 1970 (UTC), durations to days.
 
-    Dates without a time zone are taken for UTC. Missing ones are NaN, and what is no date
-    raises a ValueError.
+    Dates without a time zone are taken as UTC, missing ones become NaN. Raise a ValueError
+    for values that are not dates.
     """
     if types.is_timedelta64_dtype(column.dtype):
         return (column / DAY).to_numpy(dtype=np.float64)
@@ -125,16 +125,16 @@ def as_days(column) -> np.ndarray:
         if types.infer_dtype(column, skipna=True) == "string":
             column = column.str.strip()
         elif types.is_numeric_dtype(column.dtype) and column.notna().any():
-            # pandas would take numbers for nanoseconds.
-            raise ValueError("numbers are no dates")
+            # pandas would read numbers as nanoseconds.
+            raise ValueError("numbers are not dates")
         times = pd.to_datetime(column, format="ISO8601", utc=True)
-    # Nanoseconds end in 2262, which is too early for dates that stand for never.
+    # Nanoseconds end in 2262, but placeholders such as 9999-12-31 must be valid.
     moments = times.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
     return (moments - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
 
 def not_dates(column):
-    """The values of a column that :func:`as_days` refuses."""
+    """Return the values of a column that :func:`as_days` cannot convert."""
     there = column.dropna()
     return there[[not _is_date(value) for value in there]]
 
@@ -148,10 +148,9 @@ def _is_date(value):
 
 
 def look_at(column, kind, texts=None) -> Look:
-    """The Look of some rows.
+    """Summarise some rows of a column.
 
-    `texts` are the distinct values of a column of categories, and of one whose other rows
-    may show that it is one.
+    `texts` are the distinct values if the column holds, or may turn out to hold, categories.
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
     numbers = _whole_numbers(column) if kind == "number" else None
@@ -168,14 +167,14 @@ def look_at(column, kind, texts=None) -> Look:
 
 
 def _whole_numbers(column):
-    """The values of a column of integers, or None if it is none, lacks some or has no rows."""
+    """Return the values of a complete, nonempty column of integers, else None."""
     if not len(column) or column.hasnans:
         return None
     if types.is_object_dtype(column.dtype):
         if types.infer_dtype(column, skipna=False) != "integer":
             return None
         column = pd.to_numeric(column)
-    # Beyond 2^63 numbers do not count rows.
+    # Numbers beyond 2^63 cannot be row numbers.
     if not types.is_integer_dtype(column.dtype) or column.max() >= 2**63:
         return None
     return column.to_numpy(dtype=np.int64)
@@ -183,7 +182,7 @@ def _whole_numbers(column):
 
 def _smallest(hashes):
     if len(hashes) > 64 * SKETCH:
-        # Most rows are distinct or few values are: both need no table of all hashes.
+        # Usually nearly all rows are distinct, or few: neither needs a table of all hashes.
         few = pd.unique(hashes[hashes < np.uint64(2**64 // len(hashes) * 4 * SKETCH)])
         if len(few) >= SKETCH:
             return np.sort(few)[:SKETCH]
@@ -191,7 +190,7 @@ def _smallest(hashes):
 
 
 def merge_looks(looks) -> Look:
-    """The Look of all rows from those of disjoint parts."""
+    """Merge the summaries of disjoint parts."""
     return Look(
         sum(look.n_values for look in looks),
         all(look.is_whole for look in looks),
@@ -203,9 +202,9 @@ def merge_looks(looks) -> Look:
 
 
 def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment | None:
-    """What to do with a column; None for categories that are too many.
+    """Decide the treatment of a column; None for too many categories.
 
-    `wanted` is "number" or "category" if the user has said what the column is.
+    `wanted` is "number" or "category" if the user has specified the kind.
     """
     if wanted == CATEGORY or (kind == "category" and wanted is None):
         return _judge_texts(look, max_categories, is_wanted=wanted is not None)
@@ -218,7 +217,7 @@ def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment
             why = f"counts the rows, from {look.low} to {look.high}"
             return Treatment("identifier", LEFT_OUT, why)
         if ID_NAME.search(name):
-            why = "whole numbers under such a name, all different"
+            why = "distinct integers under the name of an identifier"
             return Treatment("identifier", LEFT_OUT, why)
     return Treatment("number", NUMBER, "numbers")
 

@@ -1,4 +1,4 @@
-"""TableEncoder: a data frame of numbers, text and truth values as a data frame of numbers."""
+"""TableEncoder: encode a data frame of numbers, text, booleans and dates as numbers."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -31,57 +31,57 @@ __all__ = ["TableEncoder"]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn the columns of a data frame into numbers.
+    """Encode the columns of a data frame as numbers.
 
-    Columns of numbers stay as they are. Columns of text, of truth values and of pandas
-    categories become one binary column per value, named ``column=value``. Dates, also those
-    in text such as 2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01, and
-    durations days. Missing values are refused or imputed.
+    Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
+    one binary column per value, named ``column=value``. Dates, also as text such as
+    2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01, and durations days. Missing
+    values raise an error or are imputed.
 
-    Left out are columns that tell rows apart and not kinds of rows, or nothing at all:
+    These columns are left out:
 
-    - identifiers: text that differs in more than half of the rows (and has more than 10
-      values); in more than 10 rows, whole numbers that are all different and either count the
-      rows, in any order, or have a name such as id, customer_id, CustomerID, key or index;
+    - identifiers: text with more than 10 distinct values and more than half as many as rows;
+      in tables of more than 10 rows, distinct integers that number the rows, in any order, or
+      whose column has a name such as id, customer_id, CustomerID, key or index;
     - free text: such text, or text with more than `max_categories` values, of four words or
       more on average;
-    - columns that do not vary: a method that weighs features by their compactness would rate
-      them highest.
+    - constant columns, which would otherwise get the highest weights, as they are the most
+      compact.
 
-    `treatments_` lists what is done with each column; `numeric`, `categorical` and `drop`
-    decide otherwise.
+    `treatments_` lists the treatment of each column; `numeric`, `categorical` and `drop`
+    override it.
 
     Parameters
     ----------
     impute : {"median"} or None, default=None
-        What to do with missing values: None refuses them; "median" puts the median of the
-        training rows in the place of missing numbers, and their most frequent value in the
-        place of missing categories.
+        Treatment of missing values: None raises an error; "median" replaces missing numbers
+        by the median of the training rows and missing categories by their most frequent
+        value.
     categorical : sequence of str, default=()
-        Columns that are to be treated as categories, whatever they look like.
+        Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
         Columns to leave out.
     max_categories : int, default=100
-        Columns of categories with more distinct values than this are refused.
+        Largest number of distinct values of a categorical column; more raise an error.
     numeric : sequence of str, default=()
-        Columns that are to be used as numbers, even if they look like identifiers.
+        Columns to treat as numbers, even if they look like identifiers.
 
     Attributes
     ----------
     treatments_ : DataFrame
-        What is done with each column: its ``kind`` (number, date, duration, category,
+        Treatment of each column: its ``kind`` (number, date, duration, category,
         identifier, free text, constant or dropped), the ``treatment`` (number, category or
         left out) and the ``reason``.
     numbers_ : list of str
-        Columns of numbers, of dates and of durations.
+        Columns of numbers, dates and durations.
     dates_ : list of str
-        Those of dates and of durations.
+        Columns of dates and durations.
     categories_ : dict of str to list of str
         The values of each categorical column.
     fillings_ : dict of str to float or str
-        What stands in for missing values, if `impute` is given.
+        Values imputed in each column, if `impute` is given.
     constant_features_ : list of str
-        Columns that were left out because they do not vary.
+        Columns left out because they are constant.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -135,13 +135,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
-        """Learn the columns, their categories and what stands in for missing values.
+        """Learn the kinds of the columns, their categories and the values to impute.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table; a polars frame will do. The columns of an array are named x0, x1, ...
-            A Dask dataframe is looked through once, partition by partition.
+            The table; polars frames are accepted. The columns of an array are named x0, x1,
+            ... A Dask dataframe takes one pass, partition by partition.
         y : None
             Ignored; present by convention.
 
@@ -166,8 +166,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: MatrixLike) -> pd.DataFrame:
         """Encode a table.
 
-        Columns of `X` that were not there in :meth:`fit` are ignored and values of a
-        category that were not there have zeros in all of its columns; both with a warning.
+        Columns that are not in the table of :meth:`fit` are ignored with a warning.
+        Categories that are not in it get zeros in all columns of their variable, also with a
+        warning.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.for_new_rows()._encode_known(frame)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Names of the encoded columns.
+        """Return the names of the encoded columns.
 
         Parameters
         ----------
@@ -203,7 +204,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def treatments_(self) -> pd.DataFrame:
-        """What is done with each column, and why."""
+        """Treatment of each column and its reason."""
         check_is_fitted(self)
         index = pd.Index(self._treatments, name="column")
         return pd.DataFrame(
@@ -211,7 +212,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def describe(self, *kinds: str) -> str:
-        """The columns of these kinds in words, each with its kind and the reason."""
+        """List the columns of these kinds in words, each with its kind and the reason."""
         found = [
             f"{name!r} ({kind}: {reason})"
             for name, (kind, _, reason) in self._treatments.items()
@@ -220,13 +221,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return listed(found, str)
 
     def variables_out(self) -> list[str]:
-        """The column of the table that each encoded column stands for.
+        """Return the table column that each encoded column belongs to.
 
         Returns
         -------
         variables : list of str
-            One name for each encoded column, as `feature_groups` of the estimators takes
-            them: the columns of a category have the same.
+            One name per encoded column, for `feature_groups` of the estimators: all columns
+            of a category have the same name.
 
         Examples
         --------
@@ -240,18 +241,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [variable for variable, _ in self.columns_out()]
 
     def columns_out(self) -> list[tuple[str, str | None]]:
-        """Variable and category of each encoded column; the category of numbers is None."""
+        """Return variable and category of each encoded column; None is no category."""
         known: dict = {name: (name, None) for name in self.numbers_}
         for name, categories in self.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}
         return [known[name] for name in self._names_out]
 
     def features_of(self, name: str) -> list[str]:
-        """Names of the features of a column of categories, also of those that do not vary."""
+        """Return the names of the features of a categorical column, also of constant ones."""
         return [f"{name}={category}" for category in self.categories_[name]]
 
     def for_new_rows(self) -> Self:
-        """A copy that knows only the columns that are used: the others need not be there."""
+        """Return a copy without the unused columns, which new rows need not have."""
         other, names = copy(self), set(self._names_out)
         other.numbers_ = [name for name in self.numbers_ if name in names]
         other.categories_ = {
@@ -269,48 +270,48 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._encode(frame)[self._names_out]
 
     def _check_columns(self, frame):
-        """Raise if a column that the parameters name is not there."""
+        """Raise if a column named by a parameter is missing."""
         both = [name for name in self.categorical if name in self.numeric]
         if both:
             raise ValueError(
-                f"{_me(self)} needs either numeric or categorical for a column, got both for "
-                f"{listed(both)}."
+                f"{_owner(self)} needs either numeric or categorical for a column, got both "
+                f"for {listed(both)}."
             )
         for name in (*self.drop, *self.categorical, *self.numeric):
             if name not in frame.columns:
                 raise ValueError(
-                    f"{_me(self)} cannot find column {name!r}"
+                    f"{_owner(self)} cannot find column {name!r}"
                     f"{suggestion(name, frame.columns)}. The table has "
                     f"{listed(frame.columns)}."
                 )
 
     def _check_known_columns(self, frame):
-        """Raise if a column of the fit is not there; warn of others."""
+        """Raise if a column of the fit is missing; warn about additional ones."""
         missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
         if missing:
             raise ValueError(
-                f"{_me(self)} needs the columns of the fit, but {listed(missing)} "
+                f"{_owner(self)} needs the columns of the fit, but {listed(missing)} "
                 f"{'is' if len(missing) == 1 else 'are'} missing from the table."
             )
         known = {*self.numbers_, *self.categories_, *self.drop, *self._treatments}
         extra = [name for name in frame.columns if name not in known]
         if extra:
-            warn_caller(f"The table has columns that are not used: {listed(extra)}.")
+            warn_caller(f"Ignoring columns that were not in the fit: {listed(extra)}.")
 
     def _keep_varying(self, names, varies, n_rows):
-        """Divide the encoded features into those that vary and the others."""
+        """Separate the encoded features that vary from the constant ones."""
         varies = np.asarray(varies, dtype=bool)
         if not len(varies):
             others = self.describe("identifier", "free text") or "all columns"
             raise ValueError(
-                f"{_me(self)} needs columns that tell kinds of rows apart, but left out "
-                f"{others}. Name one that is to be used (numeric, --numeric; categorical, "
+                f"{_owner(self)} needs at least one column to cluster by, but left out "
+                f"{others}. Name one to use (numeric, --numeric; categorical, "
                 "--category)."
             )
         if not varies.any():
             raise ValueError(
-                f"{_me(self)} needs columns that vary, but all {len(varies)} features of the "
-                f"table are constant (n_samples={n_rows})."
+                f"{_owner(self)} needs columns that vary, but all {len(varies)} features of "
+                f"the table are constant (n_samples={n_rows})."
             )
         self.constant_features_ = names[~varies].tolist()
         self._names_out = names[varies].tolist()
@@ -325,7 +326,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         _check_n_features(self, frame, reset=True)
 
     def _frame(self, X, reset):
-        """X as a data frame whose columns have names that are strings."""
+        """Return X as a data frame whose column names are strings."""
         if hasattr(X, "to_pandas"):
             X = X.to_pandas()
         if not isinstance(X, pd.DataFrame):
@@ -334,7 +335,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if 0 in X.shape:
             raise ValueError(
-                f"{_me(self)} needs at least one row and one column: found array with "
+                f"{_owner(self)} needs at least one row and one column: found array with "
                 f"{X.shape[0]} sample(s) and {X.shape[1]} feature(s) (shape={X.shape}) while "
                 "a minimum of 1 is required."
             )
@@ -344,7 +345,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             repeated = X.columns[X.columns.duplicated()]
             if len(repeated):
                 raise ValueError(
-                    f"{_me(self)} needs columns with distinct names, got {listed(repeated)} "
+                    f"{_owner(self)} needs columns with distinct names, got {listed(repeated)} "
                     "more than once."
                 )
             return X
@@ -352,7 +353,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
 
     def _encode(self, frame):
-        """All features, also those that do not vary."""
+        """Encode all features, also constant ones."""
         numbers = _as_numbers(self, frame, self.numbers_)
         parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
         refuse_infinite(self, {name: np.isinf(part).sum() for name, part in parts.items()})
@@ -374,7 +375,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         repeated = pd.Index(names)[pd.Index(names).duplicated()]
         if len(repeated):
             raise ValueError(
-                f"{_me(self)} would give two features the name {repeated[0]!r}. "
+                f"{_owner(self)} would give two features the name {repeated[0]!r}. "
                 "Rename a column."
             )
         return pd.DataFrame(np.hstack(blocks), index=frame.index, columns=names)
@@ -387,7 +388,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _me(estimator):
+def _owner(estimator):
     return type(estimator).__name__
 
 
@@ -396,7 +397,7 @@ def _positions(X):
 
 
 def _sort_columns(estimator, frame):
-    """Decide what is done with each column of a table without those that are dropped."""
+    """Decide the treatment of each column that is not dropped."""
     kinds, looks, values = {}, {}, {}
     for name in frame.columns:
         kinds[name], looks[name], values[name] = look_into(
@@ -406,16 +407,16 @@ def _sort_columns(estimator, frame):
 
 
 def look_into(column, *, is_category=False):
-    """Kind, Look and distinct texts of a column; these are None where nobody needs them."""
+    """Return kind, Look and distinct texts of a column; None for texts that are not needed."""
     kind = "category" if is_category else kind_of(column)
-    # Numbers and dates among objects and texts may turn out to be words in other rows.
+    # Objects and texts that are numbers or dates here may be other text in other rows.
     is_text = kind == "text date" or (kind == "number" and column.dtype == object)
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts
 
 
 def judge_columns(estimator, kinds, looks, values, n_rows):
-    """Decide what is done with columns of these kinds, Looks and distinct texts."""
+    """Decide the treatment of columns of these kinds, Looks and distinct texts."""
     found, unusable, many = {}, [], []
     for name, kind in kinds.items():
         wanted = NUMBER if name in estimator.numeric else None
@@ -430,17 +431,17 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
             many.append(f"{name!r} ({look.n_distinct} in {n_rows} rows)")
     if unusable:
         raise ValueError(
-            f"{_me(estimator)} needs numbers, text, dates or truth values, got "
+            f"{_owner(estimator)} needs numbers, text, dates or booleans, got "
             f"{listed(unusable, str)}. Convert these columns or leave them out (drop, --drop)."
         )
     if many:
         raise ValueError(
-            f"{_me(estimator)} needs categories with at most {estimator.max_categories} "
+            f"{_owner(estimator)} needs categories with at most {estimator.max_categories} "
             f"distinct values (max_categories), got {listed(many, str)}. Leave these columns "
             "out (drop, --drop) or name rows by them (id_column, --id)."
         )
-    found |= {name: Treatment("dropped", LEFT_OUT, "as asked for") for name in estimator.drop}
-    # As lists, which model files keep.
+    found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
+    # As lists: model files cannot hold named tuples.
     estimator._treatments = {name: list(each) for name, each in found.items()}
     used = {name: each for name, each in found.items() if each.treatment != LEFT_OUT}
     estimator.numbers_ = [n for n, each in used.items() if each.treatment == NUMBER]
@@ -451,7 +452,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
 
 
 def distinct(column):
-    """The values of a categorical column as text, in their own order if they have one."""
+    """Return the values of a categorical column as text, in their own order if any."""
     present = set(_as_text(column).dropna().unique())
     if isinstance(column.dtype, pd.CategoricalDtype):
         return [text for text in map(value_text, column.cat.categories) if text in present]
@@ -463,14 +464,14 @@ def _as_text(column):
 
 
 def value_text(value):
-    # Whole numbers become floats where a neighbour is missing; that must not rename them.
+    # A missing value turns a column of integers into floats; that must not rename categories.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _as_numbers(estimator, frame, names):
-    """The columns of numbers as an array of floats; float32 if all of them are."""
+    """Return the columns of numbers as an array of floats; float32 if all of them are."""
     dtypes = set(frame[names].dtypes)
     dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
     dates = set(estimator.dates_).intersection(names)
@@ -485,7 +486,7 @@ def _as_numbers(estimator, frame, names):
 
 
 def to_numbers(estimator, column, dtype=np.float64, *, is_date=False):
-    """The values of a column of numbers or dates; NaN where they are missing."""
+    """Return the values of a column of numbers or dates, with NaN for missing ones."""
     try:
         if is_date:
             return as_days(column)
@@ -493,20 +494,20 @@ def to_numbers(estimator, column, dtype=np.float64, *, is_date=False):
     except (TypeError, ValueError):
         bad = not_numbers(column, is_date=is_date).astype(str)
         raise ValueError(
-            f"{_me(estimator)} needs {'dates' if is_date else 'numbers'} in column "
+            f"{_owner(estimator)} needs {'dates' if is_date else 'numbers'} in column "
             f"{column.name!r}, got {listed(bad.unique(), most=3)}."
         ) from None
 
 
 def not_numbers(column, *, is_date=False):
-    """The values of a column that :func:`to_numbers` refuses."""
+    """Return the values of a column that :func:`to_numbers` cannot convert."""
     if is_date:
         return not_dates(column)
     return column[pd.to_numeric(_plain(column), errors="coerce").isna()].dropna()
 
 
 def _plain(column):
-    """A column that pandas converts to numbers, which it does not with its categories."""
+    """Replace a pandas categorical by its values, because pandas does not convert it."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     return column.astype(object) if is_category else column
 
@@ -518,30 +519,30 @@ def _fillings(estimator, frame):
     empty = [name for name, column in columns.items() if column.isna().all()]
     if empty:
         raise ValueError(
-            f"{_me(estimator)} cannot impute columns without any value: {listed(empty)}. "
+            f"{_owner(estimator)} cannot impute columns without any value: {listed(empty)}. "
             "Leave them out (drop, --drop)."
         )
     fillings = {name: float(columns[name].median()) for name in estimator.numbers_}
-    # mode() is sorted, so that ties go to the first in the alphabet.
+    # mode() is sorted, so ties go to the first value in alphabetical order.
     return fillings | {name: columns[name].mode()[0] for name in estimator.categories_}
 
 
 def refuse_infinite(estimator, counts):
     """Raise if any of these numbers of infinite values is not zero."""
-    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    found = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if found:
         raise ValueError(
-            f"{_me(estimator)} needs finite numbers, but of infinite ones (inf) "
+            f"{_owner(estimator)} needs finite numbers, got infinite values (inf) in "
             f"{listed(found, str)}."
         )
 
 
 def refuse_missing(estimator, counts):
     """Raise if any of these numbers of missing values is not zero."""
-    found = [f"{name!r} has {count}" for name, count in counts.items() if count]
+    found = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if found:
         raise ValueError(
-            f"{_me(estimator)} needs complete rows, but of missing values (NaN) "
+            f"{_owner(estimator)} needs complete rows, got missing values (NaN) in "
             f"{listed(found, str)}. Impute them (impute='median', --impute median) or leave "
             "the columns out (drop, --drop)."
         )
@@ -551,6 +552,6 @@ def _warn_of_unseen(name, text, categories):
     unseen = text[~text.isin(categories) & text.notna()]
     if len(unseen):
         warn_caller(
-            f"Column {name!r} has values that the fit has not seen, in {len(unseen)} rows: "
-            f"{listed(unseen.unique(), most=3)}. They count as none of the categories."
+            f"Column {name!r} has unknown categories in {len(unseen)} rows: "
+            f"{listed(unseen.unique(), most=3)}. They are encoded as zeros."
         )

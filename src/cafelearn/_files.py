@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files and directories atomically."""
 
 import os
 import secrets
@@ -10,16 +10,16 @@ from pathlib import Path
 
 @contextmanager
 def atomic_path(path, force: bool = False) -> Iterator[Path]:
-    """A path to write to, which takes the name `path` once all has been written.
+    """Yield a temporary path that is renamed to `path` at the end of the body.
 
-    If the body raises, nothing is left behind and a file that was there stays as it was.
+    If the body raises, the temporary file is removed and an existing file is unchanged.
 
     Parameters
     ----------
     path : str or Path
         The file to write.
     force : bool, default=False
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Yields
     ------
@@ -44,7 +44,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
     try:
         with _naming(path, temporary):
             yield temporary
-        # Somebody else may have written it in the meantime.
+        # Another process may have written it in the meantime.
         check_output(path, force)
         os.replace(temporary, path)
     finally:
@@ -53,7 +53,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _naming(path, temporary):
-    """Let failures to write, such as a full disk, name the file that was asked for."""
+    """Name the requested file in write errors such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -64,19 +64,19 @@ def _naming(path, temporary):
 
 
 def _beside(path):
-    """A new name in the same directory."""
+    """Return a new name in the same directory."""
     return path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
 
 
 def check_output(path, force: bool = False) -> Path:
-    """Raise unless a file can be written at `path`; to be asked before computing.
+    """Raise unless a file can be written at `path`; call it before a long computation.
 
     Parameters
     ----------
     path : str or Path
         The file to write.
     force : bool, default=False
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -107,20 +107,19 @@ def check_output(path, force: bool = False) -> Path:
 
 @contextmanager
 def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
-    """A new directory to write files to, which takes the name `path` once all are written.
+    """Yield a temporary directory that is renamed to `path` at the end of the body.
 
-    If the body raises, nothing is left behind and a directory that was there stays as it
-    was.
+    If the body raises, the temporary directory is removed and an existing one is unchanged.
 
     Parameters
     ----------
     path : str or Path
         The directory to write.
     suffix : str
-        How the names of the files end.
+        Suffix of the files.
     force : bool, default=False
-        Whether a directory that exists may be replaced. One that holds anything but files
-        with this suffix never is.
+        Whether an existing directory may be replaced. One that contains anything but files
+        with this suffix is never replaced.
 
     Yields
     ------
@@ -148,7 +147,7 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
             yield temporary
         check_directory(path, suffix, force)
         if path.exists():
-            # One directory cannot take the place of another in one step.
+            # A directory cannot be replaced in one step.
             old = _beside(path)
             path.rename(old)
             temporary.rename(path)
@@ -156,7 +155,7 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
         else:
             temporary.rename(path)
     except BaseException:
-        # By another name, so that whoever is still writing finds no place to write to.
+        # Renamed first, so that threads that are still writing fail.
         with suppress(OSError):
             shutil.rmtree(temporary.rename(_beside(path)), ignore_errors=True)
         raise
@@ -170,7 +169,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     path : str or Path
         The directory to write.
     suffix : str
-        How the names of the files end.
+        Suffix of the files.
     force : bool, default=False
         Whether a directory of such files may be replaced.
 
@@ -185,7 +184,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     >>> check_directory(".", ".parquet", force=True)
     Traceback (most recent call last):
     ...
-    FileExistsError: cannot write .: it exists and is no directory of .parquet files.
+    FileExistsError: cannot write .: it exists and is not a directory of .parquet files.
     """
     path = Path(path)
     if not path.is_dir() and not path.exists():
@@ -193,7 +192,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     strange = path.is_symlink() or not path.is_dir()
     if strange or any(not f.is_file() or f.suffix != suffix for f in path.iterdir()):
         raise FileExistsError(
-            f"cannot write {path}: it exists and is no directory of {suffix} files."
+            f"cannot write {path}: it exists and is not a directory of {suffix} files."
         )
     if not force:
         raise FileExistsError(

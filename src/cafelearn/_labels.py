@@ -1,4 +1,4 @@
-"""Names of candidates for charts, tables and sentences, from `candidates_` of CAFE."""
+"""Names of the candidates in `candidates_` for charts, tables and sentences."""
 
 import pandas as pd
 
@@ -12,10 +12,10 @@ SCALINGS = {"none": "no scaling"}
 
 
 def candidate_names(candidates):
-    """A short name for each candidate, of the settings in which they differ.
+    """Return a short name for each candidate from the settings in which they differ.
 
-    An offset names the weighting as well where only one weighting has offsets. Candidates
-    that would share a name, such as two scalers of one class, are numbered.
+    If only one weighting has offsets, an offset implies it. Candidates that would share a
+    name, such as two scalers of one class, are numbered.
     """
     with_offset = candidates[candidates["dispersion_offset"].notna()]
     differ = {name: candidates[name].nunique() > 1 for name in ("scaling", "weighting", "p")}
@@ -38,21 +38,21 @@ def candidate_names(candidates):
 
 
 def chosen_name(candidates):
-    """The name of the chosen candidate."""
+    """Return the name of the chosen candidate."""
     return candidate_names(candidates)[chosen_position(candidates)]
 
 
 def chosen_position(candidates):
-    """Position of the chosen candidate."""
+    """Return the position of the chosen candidate."""
     return int(candidates["chosen"].to_numpy().argmax())
 
 
 def family_positions(candidates):
-    """Positions of the candidates that differ from the chosen one in p at most."""
+    """Return the positions of the candidates that differ from the chosen one only in p."""
     families, last = [], None
     for i, row in enumerate(candidates.itertuples()):
         key = row.scaling, row.weighting, str(row.dispersion_offset)
-        # Two scalers of one class have one name; then the exponents begin anew.
+        # Two scalers of one class have one name; the exponents then start again.
         if key != last or row.p in candidates["p"].iloc[families[-1]].to_numpy():
             families.append([])
         families[-1].append(i)
@@ -62,7 +62,7 @@ def family_positions(candidates):
 
 
 def settings_words(row):
-    """All settings of a candidate, a row of `candidates_`, as a phrase."""
+    """Describe all settings of a candidate, a row of `candidates_`."""
     scaling = SCALINGS.get(row["scaling"], f"{row['scaling']} scaling")
     offset = row["dispersion_offset"]
     weights = WEIGHTINGS[row["weighting"]].text
@@ -72,10 +72,10 @@ def settings_words(row):
 
 
 def exponent_name(p):
-    """An exponent as charts and tables show it."""
+    """Format an exponent for charts and tables."""
     return f"p = {p:g}"
 
 
 def offset_name(offset):
-    """A dispersion offset as charts and tables show it."""
+    """Format a dispersion offset for charts and tables."""
     return offset if isinstance(offset, str) else f"offset {offset:g}"

@@ -1,4 +1,4 @@
-"""Loadings: how the variables enter each extracted feature, where that is linear."""
+"""Loadings: coefficients of the variables in each feature of a linear extractor."""
 
 import numpy as np
 import pandas as pd
@@ -8,19 +8,19 @@ from cafelearn._profiles import feature_names
 from cafelearn.extraction.ica import ReconstructionICA
 from cafelearn.extraction.nmf import ReplicatedNMF
 
-# Extractors whose components_ multiply the rows, or (NMF) make them up.
+# Extractors whose components_ multiply the rows, or (NMF) sum to them.
 LINEAR = (PCA, IncrementalPCA, TruncatedSVD, FastICA, ReconstructionICA, NMF, ReplicatedNMF)
 
 
 def has_loadings(extractor) -> bool:
-    """Whether the features of a fitted extractor have loadings."""
+    """Check whether a fitted extractor has loadings."""
     return isinstance(extractor, LINEAR)
 
 
 def make_loadings(cafe) -> pd.DataFrame:
-    """The table of ``CAFE.loadings_``.
+    """Compute ``CAFE.loadings_``.
 
-    Raises an AttributeError for extractors that are not linear, so that ``hasattr`` tells.
+    Raise an AttributeError for extractors that are not linear, so that ``hasattr`` works.
     """
     extractor = cafe.extractor_
     if not has_loadings(extractor):
@@ -47,6 +47,6 @@ def make_loadings(cafe) -> pd.DataFrame:
 def _components(extractor):
     components = np.asarray(extractor.components_, dtype=np.float64)
     if isinstance(extractor, PCA | IncrementalPCA) and extractor.whiten:
-        # Features of a whitening PCA are divided by their standard deviation.
+        # A whitening PCA divides its features by their standard deviation.
         return components / np.sqrt(extractor.explained_variance_)[:, None]
     return components

@@ -1,4 +1,4 @@
-"""Check that the parts of a model from a file fit together, before anything uses them."""
+"""Check the consistency of a model loaded from a file before it is used."""
 
 import io
 import math
@@ -14,13 +14,13 @@ from cafelearn._n_clusters import MEASURED
 from cafelearn._tabular import TabularCAFE
 from cafelearn._variables import codes_of, of_variables
 
-# A file may unpack to this many bytes, or to as many times its own size. What describes the
-# model, which takes many times its size once it is read, has a limit of its own.
+# A file may unpack to UNPACKED bytes, or to RATIO times its size. The schema has its own limit,
+# because it takes many times its size in memory.
 UNPACKED, RATIO = 128 * 2**20, 64
 DESCRIPTION = 32 * 2**20
 
-# The shapes of fitted attributes. Dimensions of the same letter are equal within a model:
-# m features, k clusters, r components, n rows; a letter of its own is free.
+# Shapes of fitted attributes. Dimensions with the same letter are equal within a model:
+# m features, k clusters, r components, n rows; other letters are free.
 SHAPES = {
     "MinkowskiWeightedKMeans": {
         "cluster_centers_": "km",
@@ -60,7 +60,7 @@ SHAPES = {
         "range_": "m",
     },
 }
-# What may be missing: labels of lazy fits, and statistics that options leave out.
+# May be missing: labels of lazy fits, and statistics that some options omit.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
 # Sums of powers may be infinite; nothing may be NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_"}
@@ -69,14 +69,14 @@ POSITIVE = {"scale_", "range_", "_distance_scales"}
 
 
 class UnsoundModel(ValueError):
-    """Parts of a model that do not fit together."""
+    """A model with inconsistent parts."""
 
 
 def check_archive(archive, size, descriptions):
-    """Raise if the members of a zip file of this size would unpack to too much.
+    """Raise if the members of a zip file of this size would unpack to too many bytes.
 
-    `descriptions` are the names of the members that are text. Arrays must have as many bytes
-    as their headers say.
+    `descriptions` are the names of the text members. The size of an array must match its
+    header.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -109,14 +109,14 @@ def _check_array(archive, member):
     if dtype.hasobject:
         raise UnsoundModel(f"the array {member.filename} holds objects")
     if math.prod(shape) * dtype.itemsize + start.tell() != member.file_size:
-        raise UnsoundModel(f"the array {member.filename} is not as large as its header says")
+        raise UnsoundModel(f"the array {member.filename} does not have the size in its header")
 
 
 def check_model(model, n_features=None):
-    """Raise unless all parts of a fitted model have the shapes, types and ranges they need."""
+    """Raise unless all parts of a fitted model have valid shapes, types and ranges."""
     name = type(model).__name__
     if name not in SHAPES:
-        raise UnsoundModel(f"{name} is no part of a model")
+        raise UnsoundModel(f"{name} is not allowed in a model")
     if hasattr(model, "_parameter_constraints"):
         model._validate_params()
     if isinstance(model, Pipeline):
@@ -126,7 +126,7 @@ def check_model(model, n_features=None):
     if not isinstance(width, Integral) or width < 1:
         raise UnsoundModel(f"n_features_in_ of {name} is {_brief(width)}")
     if n_features is not None and width != n_features:
-        raise UnsoundModel(f"{name} has {width} features where the model has {n_features}")
+        raise UnsoundModel(f"{name} has {width} features, but the model has {n_features}")
     sizes = {"m": width}
     for attribute, letters in SHAPES[name].items():
         _check_numbers(name, attribute, getattr(model, attribute, None), letters, sizes)
@@ -147,22 +147,21 @@ def _check_numbers(owner, attribute, numbers, letters, sizes):
         return
     kinds = "iu" if attribute == "labels_" else "f"
     if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in kinds:
-        raise UnsoundModel(f"{name} is no array of {'integers' if kinds == 'iu' else 'floats'}")
+        wanted = "integers" if kinds == "iu" else "floats"
+        raise UnsoundModel(f"{name} is not an array of {wanted}")
     if numbers.ndim != len(letters):
         raise UnsoundModel(f"{name} has the shape {numbers.shape}")
     for letter, size in zip(letters, numbers.shape, strict=True):
         if sizes.setdefault(letter, size) != size or size == 0:
-            raise UnsoundModel(
-                f"{name} has the shape {numbers.shape}, which does not fit the rest"
-            )
+            raise UnsoundModel(f"{name} has the inconsistent shape {numbers.shape}")
     if attribute == "labels_":
         return
     if np.isnan(numbers).any() or (attribute not in UNBOUNDED and np.isinf(numbers).any()):
-        raise UnsoundModel(f"{name} has numbers that are not finite")
+        raise UnsoundModel(f"{name} has non-finite values")
     if attribute in NOT_NEGATIVE and (numbers < 0).any():
-        raise UnsoundModel(f"{name} has negative numbers")
+        raise UnsoundModel(f"{name} has negative values")
     if attribute in POSITIVE and (numbers <= 0).any():
-        raise UnsoundModel(f"{name} has numbers that are not positive")
+        raise UnsoundModel(f"{name} has values that are not positive")
 
 
 def _check_names(owner, names, width):
@@ -175,14 +174,14 @@ def _check_names(owner, names, width):
 
 
 def _check_groups(owner, model, width):
-    """That the variables of a model fit its features and its weights."""
+    """Check the variables of a model against its features and weights."""
     labels = getattr(model, "feature_groups_", None)
     if (labels is None) != (getattr(model, "feature_groups", None) is None):
-        raise UnsoundModel(f"feature_groups_ of {owner} are not those of its feature_groups")
+        raise UnsoundModel(f"feature_groups_ of {owner} do not match its feature_groups")
     if labels is None:
         return
     if not isinstance(labels, np.ndarray) or labels.dtype.kind != "U":
-        raise UnsoundModel(f"feature_groups_ of {owner} is no array of text")
+        raise UnsoundModel(f"feature_groups_ of {owner} is not an array of text")
     if labels.shape != (width,):
         raise UnsoundModel(f"feature_groups_ of {owner} does not label {width} features")
     codes = codes_of(labels)
@@ -204,11 +203,11 @@ def _check_clusters(model, sizes):
 
 
 def _check_number(owner, model, n_clusters):
-    """That a model has as many clusters as were asked for, or as were chosen."""
+    """Check that a model has the given or chosen number of clusters."""
     if isinstance(model.n_clusters, Integral):
         if n_clusters != model.n_clusters:
             raise UnsoundModel(
-                f"{owner} has {n_clusters} of n_clusters={model.n_clusters} centres"
+                f"{owner} has {n_clusters} centres, but n_clusters={model.n_clusters}"
             )
         return
     numbers = getattr(model, "_numbers", None)
@@ -224,7 +223,7 @@ def _check_number(owner, model, n_clusters):
         if is_chosen
     ]
     if chosen != [n_clusters]:
-        raise UnsoundModel(f"{owner} has {n_clusters} centres, and {chosen} were chosen")
+        raise UnsoundModel(f"{owner} has {n_clusters} centres, but {chosen} were chosen")
 
 
 def _check_labels(owner, model, n_clusters):
@@ -240,29 +239,29 @@ def _check_cafe(cafe, sizes):
     ):
         raise UnsoundModel("models_ of CAFE are not all MinkowskiWeightedKMeans")
     if sizes["c"] != len(models):
-        raise UnsoundModel(f"agreement_ of CAFE is not that of its {len(models)} models_")
+        raise UnsoundModel(f"agreement_ of CAFE does not match its {len(models)} models_")
     chosen = getattr(cafe, "model_", None)
     if not any(chosen is model for model in models):
-        raise UnsoundModel("model_ of CAFE is none of its models_")
+        raise UnsoundModel("model_ of CAFE is not among its models_")
     for model in models:
         check_model(model, cafe.n_features_in_)
     for model in models:
         if not np.array_equal(_labels_of(model), _labels_of(cafe)):
-            raise UnsoundModel("feature_groups_ of CAFE are not those of its models_")
+            raise UnsoundModel("feature_groups_ of CAFE do not match its models_")
     if chosen.feature_weights_.shape != cafe.feature_weights_.shape:
-        raise UnsoundModel("feature_weights_ of CAFE are not those of its model_")
+        raise UnsoundModel("feature_weights_ of CAFE do not match its model_")
     _check_number("CAFE", cafe, sizes["k"])
     _check_labels("CAFE", cafe, sizes["k"])
     if getattr(cafe, "scaler_", None) is not None:
         check_model(cafe.scaler_, cafe.n_features_in_)
-    # Beside the features the extractor may have been given the distances to the centres.
+    # The input of the extractor may include the distances to the centres.
     width = cafe.n_features_in_ + (sizes["k"] if cafe.rescaling == "distances" else 0)
     if cafe.extractor is not None:
         check_model(getattr(cafe, "extractor_", None), width)
     elif cafe.extractor_ is not None:
-        raise UnsoundModel("extractor_ of CAFE is not the None of its extractor")
+        raise UnsoundModel("extractor_ of CAFE is not None although its extractor is")
     if not isinstance(getattr(cafe, "p_", None), Real):
-        raise UnsoundModel("p_ of CAFE is no number")
+        raise UnsoundModel("p_ of CAFE is not a number")
     if sizes["d"] != 3:
         raise UnsoundModel("_distance_scales of CAFE are not three numbers")
     test = getattr(cafe, "_structure", None)
@@ -271,7 +270,7 @@ def _check_cafe(cafe, sizes):
     tried = getattr(cafe, "_candidates", None)
     columns = tried.values() if isinstance(tried, dict) else [()]
     if {len(column) for column in columns} != {len(models)}:
-        raise UnsoundModel(f"candidates_ of CAFE are not those of its {len(models)} models_")
+        raise UnsoundModel(f"candidates_ of CAFE do not match its {len(models)} models_")
 
 
 def _labels_of(model):
@@ -290,7 +289,7 @@ def _check_tabular(model):
         raise UnsoundModel("_names_out of TableEncoder are not all text")
     if len(names) != cafe.n_features_in_:
         raise UnsoundModel(
-            f"TableEncoder gives {len(names)} features, and CAFE has {cafe.n_features_in_}"
+            f"TableEncoder has {len(names)} features, but CAFE has {cafe.n_features_in_}"
         )
     if not isinstance(encoder.numbers_, list) or not isinstance(encoder.categories_, dict):
         raise UnsoundModel("the columns of TableEncoder are damaged")
@@ -301,7 +300,7 @@ def _check_tabular(model):
 
 
 def _check_treatments(encoder):
-    """That what is done with the columns of a table is known, and which hold dates."""
+    """Check the treatments and the date columns of a TableEncoder."""
     treatments, dates = getattr(encoder, "_treatments", None), getattr(encoder, "dates_", None)
     if not isinstance(dates, list) or not set(dates) <= set(encoder.numbers_):
         raise UnsoundModel("dates_ of TableEncoder are not among its numbers_")

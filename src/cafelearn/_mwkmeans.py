@@ -1,4 +1,4 @@
-"""MinkowskiWeightedKMeans: the estimator, and what a fitted one says of rows."""
+"""MinkowskiWeightedKMeans, the estimator."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -47,10 +47,10 @@ class MinkowskiWeightedKMeans(
     ClusterMixin,
     BaseEstimator,
 ):
-    """Minkowski weighted k-means: every cluster learns which features matter to it.
+    """Minkowski weighted k-means, with a weight per feature and cluster.
 
     The algorithm minimises the sum over clusters, rows and features of
-    ``w[l, v]**p * abs(x[i, v] - z[l, v])**p``, by turns over the labels, the centres z (the
+    ``w[l, v]**p * abs(x[i, v] - z[l, v])**p``, alternately over the labels, the centres z (the
     Minkowski centres of the clusters) and the weights w, which sum to 1 in each cluster. A
     feature on which a cluster is compact gets a high weight in that cluster; a feature
     that is noise there gets a low one.
@@ -58,76 +58,75 @@ class MinkowskiWeightedKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which models of
-        random halves of the rows, fitted with these settings, agree about all rows and
-        describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
-        fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
+        Number of clusters. Of several numbers, one is chosen by the stability of models of
+        random halves of the rows, fitted with these settings, and their score on held-out
+        rows (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows. If
+        1 is chosen, there is no structure.
     p : float, default=2.0
-        Minkowski exponent, above 1. It shapes the distance and, at the same time, the
-        contrast of the weights: close to 1 only the most compact features of a cluster
-        count, for large `p` all count alike.
+        Minkowski exponent, above 1. It shapes the distance and the contrast of the weights:
+        for `p` close to 1 only the most compact features of a cluster have weight, for large
+        `p` all weights are nearly equal.
     weighting : {"cluster", "uniform"}, default="cluster"
         How weights follow from the dispersions.
 
         - "cluster": the paper's, one weight per cluster and feature.
-        - "uniform": all weights equal, which is ordinary Minkowski k-means; with ``p=2``
-          that of scikit-learn's KMeans. `dispersion_offset` has no effect then.
+        - "uniform": all weights equal, which is ordinary Minkowski k-means, and k-means with
+          ``p=2``. `dispersion_offset` then has no effect.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"
-        What is added to every dispersion before the weights are computed, so that a
-        feature that happens to be constant in a cluster does not take all of its weight.
+        Offset added to every dispersion before the weights are computed, so that a feature
+        that happens to be constant in a cluster does not take all of its weight.
 
-        - 0 is the formula of the paper to the letter. Features of no dispersion in a cluster
+        - 0 is the paper's formula as printed. Features of zero dispersion in a cluster
           share its weight equally.
-        - "mean" adds the mean of all dispersions, anew at each update, as the method's
+        - "mean" adds the mean of all dispersions, recomputed at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
         - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
           the whole data, divided by `n_clusters`. The objective with this constant never
           rises.
-        - A positive float is a constant of your own, in the units of the dispersions.
+        - A positive float is a constant in the units of the dispersions.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        Which features belong to one variable, as the one-hot columns of a category do: a
-        label for each feature, equal where the variable is the same. The features of a
-        variable share one weight per cluster, which follows from the sum of their
-        dispersions; weights sum to 1 over variables, and offsets are added to the dispersions
-        of variables (:doc:`/guide/variables`). "auto" takes the labels from the names of the
-        columns, as :class:`~cafelearn.TableEncoder` gives them: what is before the first
-        "=". None makes every feature a variable of its own.
+        One label per feature. Features with the same label, such as the one-hot columns of a
+        category, are one variable: they share one weight per cluster, computed from the sum
+        of their dispersions. Weights sum to 1 over variables, and offsets are added to the
+        dispersions of variables (:doc:`/guide/variables`). "auto" derives the labels from the
+        column names of :class:`~cafelearn.TableEncoder`: the part before the first "=". With
+        None, every feature is a variable.
     init : {"random", "k-means++", "anomalous"}, callable or array-like of shape \
             (n_clusters, n_features), default="random"
-        Where to start.
+        Initial centres.
 
         - "random": distinct rows drawn at random.
         - "k-means++": rows drawn far from each other in the Minkowski distance.
         - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
           after the other around the row farthest from the centre of the data [2]_.
-          Deterministic, and so run once.
-        - An array holds the centres; run once.
+          Deterministic, so it is run once.
+        - An array of centres; run once.
         - A callable takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts; the one with the lowest objective (``inertia_``) is kept, the
-        first of them if several agree to 1e-9. An array or "anomalous" as `init` is run
-        once, whatever `n_init`.
+        Number of starts. The one with the lowest objective (``inertia_``) is kept, the
+        first of them if several agree to 1e-9. With an array or "anomalous" as `init`,
+        `n_init` is ignored.
     subsample : int or None, default=10_000
-        Number of rows that the starts run on where `X` has more than twice as many: a random
-        sample of the distinct rows, weighted to stand for all. Up to three of the best
-        clusterings found on it are then refined on all rows. ``None`` runs every start on all
-        rows, as do an array or a callable as `init`.
+        Size of the sample that the starts run on if `X` has more than twice as many rows: a
+        weighted random sample of the distinct rows. Up to three of the best
+        clusterings found on it are then refined on all rows. With ``None``, or with an array
+        or a callable as `init`, every start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
         Stop when the objective changes by less than this fraction in an iteration. With 0
         the algorithm runs until the labels no longer change.
     early_stopping : bool, default=False
-        Give up a start whose objective will, by its last steps, not get below the best of
-        the first five starts. Saves a third to three quarters of the iterations of many
-        starts, but a start that would have come first in the end may be among them.
+        End a start whose objective, extrapolated from its last steps, will not fall below the
+        best of the first five starts. This saves a third to three quarters of the iterations
+        of many starts, but may end the start that would have been best.
     n_jobs : int, default=None
         Number of threads. Starts run in parallel, or, when there are few starts and many
-        rows, the rows of each start do. The result has the same bits for any number.
+        rows, the rows of each start do. The result is bitwise the same for any number.
         ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
     verbose : int, default=0
-        1 shows the progress on standard error: a bar on a terminal and in a notebook, else
-        a line now and then. 2 reports each start instead.
+        1 shows the progress on standard error: a bar on a terminal and in a notebook,
+        occasional lines elsewhere. 2 reports each start instead.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. Each start has its own stream of random numbers.
 
@@ -136,11 +135,11 @@ class MinkowskiWeightedKMeans(
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row; the same as ``predict`` on the training data.
     n_clusters_ : int
-        The number of clusters, given or chosen. `n_clusters` stays as it was given.
+        The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number that was tried: stability, its spread over the splits, the
+        One row for each number tried: stability, its spread over the splits, the
         stability of permuted rows, the score, that of permuted rows, the criterion and
-        whether the number was chosen. None where one number was given.
+        whether the number was chosen. None if one number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
@@ -153,20 +152,20 @@ class MinkowskiWeightedKMeans(
     inertia_ : float
         The objective, the sum of ``feature_weights_**p * dispersions_``.
     objective_path_ : ndarray of shape (n_iter_,)
-        The objective after each iteration. A constant offset c is part of what is
-        minimised, and so of these numbers: they are sums of ``w**p * (D + c)``. With "mean",
-        whose offset moves, they are sums of ``w**p * D``.
+        The objective after each iteration. A constant offset c is part of the objective, so
+        these are sums of ``w**p * (D + c)``. With "mean", whose offset changes, they are sums
+        of ``w**p * D``.
     init_objectives_ : ndarray of shape (n_init,)
-        ``inertia_`` of every start; for one that was given up, where it was then. Estimates
+        ``inertia_`` of every start, at the last iteration of those ended early. Estimates
         if the starts ran on a sample.
     n_iter_ : int
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
-        Why it stopped. A cycle, labels that come back after other labels, is possible with
+        Reason for stopping. A cycle, a return to earlier labels, is possible with
         ``dispersion_offset="mean"``; with a constant offset only among labels whose
         objectives are equal up to rounding, as on tied data with p near 1.
     diagnosis_ : list of Finding
-        What speaks against the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
+        Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also warnings.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
@@ -176,21 +175,20 @@ class MinkowskiWeightedKMeans(
 
     See Also
     --------
-    sklearn.cluster.KMeans : What ``weighting="uniform"`` with p = 2 is.
+    sklearn.cluster.KMeans : The same as ``weighting="uniform"`` with p = 2.
 
     Notes
     -----
-    Centres are found to about 1e-10 of the range of their members (float64; the page "What is
-    guaranteed" has the exceptions). On more than 20,000 rows
-    work is avoided that cannot change a label: distances of rows that must have stayed in
-    their cluster, and looks at members far from a centre.
+    Centres are accurate to about 1e-10 of the range of their members (float64; see
+    :doc:`/guarantees` for exceptions). On more than 20,000 rows
+    the fit skips computations that cannot change a label.
 
-    A cluster that loses all its rows is given the row farthest from its own centre. If that
-    is impossible because there are fewer distinct rows than clusters, a
-    :class:`~sklearn.exceptions.ConvergenceWarning` says so.
+    A cluster that loses all its rows gets the row farthest from its own centre. If that
+    is impossible because there are fewer distinct rows than clusters, ``fit`` issues a
+    :class:`~sklearn.exceptions.ConvergenceWarning`.
 
     Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
-    not, the finding "scales" in `diagnosis_` says so, with a warning.
+    not, ``fit`` warns, and `diagnosis_` contains the finding "scales".
 
     References
     ----------
@@ -282,16 +280,16 @@ class MinkowskiWeightedKMeans(
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data: dense, numeric and without missing values. float32 stays float32,
-            unless it is too far from zero or its features are of too different ranges for
-            single precision; it is then fitted in float64, as the centres show.
-            A Dask collection is fitted where it lies, see ``cafelearn._dask``;
+            The data: dense, numeric and without missing values. float32 is kept, unless
+            single precision is too coarse for data so far from zero or ranges so different;
+            the fit and the centres are then float64.
+            A Dask collection is fitted block by block, see :doc:`/guide/large_data`;
             ``labels_`` is then a lazy Dask array.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, in centres, dispersions, offset and objective. An integer
-            weight is the same as repeating the row.
+            Weight of each row in centres, dispersions, offset and objective. An integer
+            weight is equivalent to repeating the row.
 
         Returns
         -------
@@ -323,7 +321,7 @@ class MinkowskiWeightedKMeans(
 
     @property
     def diagnosis_(self) -> list[Finding]:
-        """What speaks against the fit, as a list of Finding."""
+        """Problems found with the fit."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         return [
@@ -341,7 +339,7 @@ class MinkowskiWeightedKMeans(
 
     @property
     def n_clusters_table_(self):
-        """The numbers of clusters that were tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if one was given."""
         check_is_fitted(self)
         numbers = getattr(self, "_numbers", None)
         return None if numbers is None else number_chooser().number_frame(numbers)
@@ -364,7 +362,7 @@ class MinkowskiWeightedKMeans(
 
     @lazy_on_dask
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Distance of each row to each centre.
+        """Compute the distance of each row to each centre.
 
         Parameters
         ----------
@@ -374,8 +372,7 @@ class MinkowskiWeightedKMeans(
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Weighted Minkowski distances, the p-th roots of the sums that the objective
-            adds up.
+            Weighted Minkowski distances: p-th roots of the terms of the objective.
         """
         rows, model, n_threads = self._placed(X)
         single = getattr(X, "dtype", None) == np.float32
@@ -385,7 +382,7 @@ class MinkowskiWeightedKMeans(
 
     @lazy_on_dask
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
-        """How clearly each row belongs to its cluster.
+        """Compute the assignment margin of each row.
 
         Parameters
         ----------
@@ -403,7 +400,7 @@ class MinkowskiWeightedKMeans(
     def score(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
     ) -> float:
-        """The negative objective of `X` with the fitted centres and weights.
+        """Compute the negative objective of `X` with the fitted centres and weights.
 
         Parameters
         ----------
@@ -427,7 +424,7 @@ class MinkowskiWeightedKMeans(
         return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
 
     def _placed(self, X):
-        """What `assign` and `distances` need: the checked rows, the model and the threads."""
+        """Return the arguments of `assign` and `distances`: rows, model and threads."""
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:

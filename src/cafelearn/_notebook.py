@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted estimator, above scikit-learn's diagram."""
+"""HTML summary of a fitted estimator, shown in notebooks above scikit-learn's diagram."""
 
 from html import escape
 
@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from cafelearn._labels import settings_words
 from cafelearn._profiles import feature_names
 
-# A map of more cells would be no summary.
+# Larger maps are not readable as a summary.
 MOST_FEATURES, MOST_CLUSTERS = 12, 20
 LONGEST_NAME = 28
 CELL, ROW, TOP, NAME = 38, 18, 36, 200  # sizes in the map, in pixels
@@ -27,7 +27,7 @@ class NotebookMixin:
     """Show a summary of the fit in notebooks, with scikit-learn's diagram below."""
 
     def _repr_html_inner(self):
-        """HTML of this estimator; scikit-learn's `_repr_html_` gives it where it is wanted."""
+        """Return the HTML of this estimator for scikit-learn's `_repr_html_`."""
         diagram = super()._repr_html_inner()
         try:
             check_is_fitted(self)
@@ -36,7 +36,7 @@ class NotebookMixin:
         return summary_html(self) + diagram
 
     def _repr_mimebundle_(self, **kwargs):
-        """What Jupyter asks for first."""
+        """Return the representations for Jupyter, which prefers this method."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
@@ -44,12 +44,12 @@ class NotebookMixin:
 
 
 def summary_html(estimator) -> str:
-    """Sizes, chosen settings, diagnosis and weights of a fitted estimator."""
+    """Summarise sizes, chosen settings, diagnosis and weights of a fitted estimator."""
     inner = getattr(estimator, "cafe_", estimator)
     model = getattr(inner, "model_", inner)
     weights, mass = model.feature_weights_, np.asarray(model._mass, dtype=float)
     k, m = weights.shape
-    number = "" if inner.n_clusters_table_ is None else " (a number it has chosen)"
+    number = "" if inner.n_clusters_table_ is None else " (chosen number)"
     size = f"{_amount(mass.sum())} rows" if _are_counts(mass) else "weighted rows"
     name = type(estimator).__name__
     words = f"{_plural(k, 'cluster')}{number} of {size}, {_plural(m, 'feature')}"
@@ -84,7 +84,7 @@ def _settings(inner, model):
 
 def _findings(findings):
     if not findings:
-        return "<p>Diagnosis: nothing speaks against this fit.</p>"
+        return "<p>Diagnosis: no problems found.</p>"
     items = (
         f'<li class="{escape(finding.severity)}">{escape(finding.message)}</li>'
         for finding in sorted(findings, key=lambda finding: finding.severity != "severe")
@@ -93,7 +93,7 @@ def _findings(findings):
 
 
 def _map(weights, mass, names, is_uniform):
-    """Clusters across with their sizes, features down, the heaviest first."""
+    """Draw the weights: one column per cluster, one row per feature, heaviest first."""
     clusters = np.arange(len(mass))
     if len(clusters) > MOST_CLUSTERS:
         clusters = np.sort(np.argsort(-mass, kind="stable")[:MOST_CLUSTERS])
@@ -129,7 +129,7 @@ def _caption(weights, n_clusters, n_features, is_uniform):
     k, m = weights.shape
     said = [f"The {n_clusters} largest of {k:,} clusters."] if n_clusters < k else []
     if is_uniform:
-        said.append("All features weigh alike.")
+        said.append("All features have the same weight.")
     elif n_features < m:
         said.append(f"Weights of the {n_features} heaviest of {m:,} features; dark is heavy.")
     else:
@@ -142,7 +142,7 @@ def _text(x, y, value, anchor="end"):
 
 
 def _short(mass):
-    """A size in at most six characters."""
+    """Format a size in at most six characters."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if mass >= unit:
             return f"{mass / (1e3 if name == 'k' else unit):.3g}{name}"

@@ -16,9 +16,9 @@ from cafelearn._validation import check_data, check_weights, distributed, is_das
 from cafelearn._variables import of_variables, variable_codes
 
 ROWS = 65_536
-# Smaller differences, in units of the overall spread, are not worth a sentence.
+# Smaller differences, in units of the overall spread, are not reported.
 NOTABLE = 0.2
-# Weights within this factor of each other do not tell features apart.
+# Weights within this factor of each other count as equal.
 ALIKE = 1.01
 
 
@@ -36,12 +36,12 @@ class ProfileMixin:
     """Give a fitted clustering `profile_frame` and `weights_frame`."""
 
     def profile_frame(self, X, sample_weight=None):
-        """Describe each cluster in the units of the data: what it is, and what sets it apart.
+        """Describe each cluster and its differences from the rest, in the units of the data.
 
         Parameters
         ----------
         X : array-like, DataFrame or Dask collection of shape (n_samples, n_features)
-            The rows to describe, as :meth:`predict` takes them; most often those of the fit.
+            The rows to describe, in the format of :meth:`predict`; usually those of the fit.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in sizes, centres and spreads; None counts each row once.
 
@@ -90,7 +90,7 @@ class ProfileMixin:
         return make_profile(sums, model.feature_weights_, columns, dates)
 
     def weights_frame(self):
-        """Give the feature weights as a table with names.
+        """Return the feature weights as a labelled table.
 
         Returns
         -------
@@ -104,22 +104,22 @@ class ProfileMixin:
         return pd.DataFrame(weights, index=index, columns=variable_names(self))
 
     def _profiled(self, X):
-        """The estimator that has the labels and weights, and the rows as it takes them."""
+        """Return the estimator with labels and weights, and the rows in its format."""
         return self, X
 
     def _profile_columns(self):
-        """Variable and category of each feature."""
+        """Return variable and category of each feature."""
         return [(name, None) for name in feature_names(self)]
 
     def _profile_dates(self):
-        """Variables in days since 1970-01-01, which are described as dates."""
+        """Return the date variables, in days since 1970-01-01."""
         return ()
 
 
 def _sums_of(model, X, sample_weight):
     if is_dask(X):
         return distributed().profile(model, X, sample_weight)
-    # The names of columns are compared in both, so both are given the rows as they came.
+    # Both check the column names, so both get the original rows.
     labels, values = model.predict(X), check_data(model, X, reset=False)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, values, model)
@@ -127,7 +127,7 @@ def _sums_of(model, X, sample_weight):
 
 
 def feature_names(estimator):
-    """Names of the features that an estimator was fitted on, or x0, x1, ..."""
+    """Return the feature names of an estimator, or x0, x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         return [f"x{v}" for v in range(estimator.n_features_in_)]
@@ -135,18 +135,18 @@ def feature_names(estimator):
 
 
 def variable_names(estimator):
-    """Names of the variables that an estimator weighs: groups of features, or features."""
+    """Return the names of the variables of an estimator: groups of features, or features."""
     labels = getattr(estimator, "feature_groups_", None)
     return feature_names(estimator) if labels is None else list(dict.fromkeys(labels.tolist()))
 
 
 def variable_weights(estimator):
-    """Weight of each variable in each cluster."""
+    """Return the weight of each variable in each cluster."""
     return of_variables(estimator.feature_weights_, variable_codes(estimator))
 
 
 def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
-    """Sums over rows; those of weight 0 are left out."""
+    """Compute sums over rows, without those of weight 0."""
     parts = [_empty_sums(n_clusters, X.shape[1])]
     for rows in gen_batches(len(X), ROWS):
         weight = None if sample_weight is None else sample_weight[rows]
@@ -155,7 +155,7 @@ def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
 
 
 def merge_sums(parts) -> ProfileSums:
-    """The sums of all rows from those of disjoint parts, in their order."""
+    """Merge the sums of disjoint parts, in order."""
     return reduce(_merge_two, parts)
 
 
@@ -181,7 +181,7 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
         members = np.asarray(X[chosen], dtype=np.float64)
         weight = np.ones(len(members)) if sample_weight is None else sample_weight[chosen]
         sums.mass[l] = weight.sum()
-        # Values whose squares leave the range of floats have an infinite spread.
+        # Squares that overflow give an infinite spread.
         with np.errstate(over="ignore"):
             sums.mean[l] = weight @ members / sums.mass[l]
             sums.squares[l] = weight @ np.square(members - sums.mean[l])
@@ -190,7 +190,7 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
 
 
 def _merge_two(a, b):
-    """Chan, Golub and LeVeque's update, which does not cancel."""
+    """Merge two sums by Chan, Golub and LeVeque's update, which avoids cancellation."""
     mass = a.mass + b.mass
     share = (b.mass / np.where(mass > 0, mass, 1))[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -206,31 +206,31 @@ def _merge_two(a, b):
 
 
 def _overall(sums):
-    """The sums of all clusters as one."""
+    """Merge the sums of all clusters."""
     whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
-    # Shares of categories are exact this way, which merging one by one leaves to rounding.
+    # This keeps shares of categories exact; merging one by one would round them.
     return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
 
 
 def _center(sums):
-    """Mean; exact where all values are equal."""
+    """Return the mean, exact if all values are equal."""
     return np.where(sums.low == sums.high, sums.low, sums.mean)
 
 
 def _spread(sums):
-    """Standard deviation; 0, not its rounding error, where all values are equal."""
+    """Return the standard deviation, exactly 0 if all values are equal."""
     mass = np.where(sums.mass > 0, sums.mass, np.nan)[:, None]
     return np.where(sums.low == sums.high, 0.0, np.sqrt(sums.squares / mass))
 
 
 def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
-    """The table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
+    """Make the table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
 
     `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
-    (variable, category) for each column; the category is None for numbers, and else the
-    column is 1 where the variable has this category, and 0 elsewhere. The variables `dates`
+    (variable, category) for each column. The category is None for numbers; otherwise the
+    column is 1 for rows of this category and 0 for others. The variables `dates`
     are days since 1970-01-01.
     """
     k, m = weights.shape
@@ -279,34 +279,34 @@ def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
 
 
 def _order(difference):
-    """Columns of each cluster, the most different first; of equals those above the rest.
+    """Sort the columns of each cluster by absolute difference, positive ones first in ties.
 
-    Two categories of one variable differ by the same amount but for rounding.
+    The differences of the two categories of a binary variable are equal up to rounding.
     """
     size = np.round(np.nan_to_num(np.abs(difference), nan=-1.0, posinf=np.inf), 9)
     return np.lexsort((-np.nan_to_num(difference), -size), axis=1)
 
 
 def decimals_for(spread) -> int | None:
-    """Decimals that tell a quarter of the spread; None where the spread is no help."""
+    """Return the decimals that resolve a quarter of the spread; None without a spread."""
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))
 
 
 def amount(value, decimals=None) -> str:
-    """A number in the units of the data, for reading."""
+    """Format a number in the units of the data."""
     if not np.isfinite(value):
         return "unknown"
     size = abs(value)
     if decimals is None or size >= 1e9 or decimals > 6:
         return f"{value:.4g}"
-    # Sums of other rounding must not tip a tie; adding 0 turns a negative zero into a zero.
+    # Rounded first, so that rounding errors do not decide ties; adding 0 removes a minus sign.
     return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
 
 
 def percent(share) -> str:
-    """A share for reading, in which 0% and 100% mean none and all."""
+    """Format a share; 0% and 100% mean exactly none and all."""
     if 0 < share < 0.005:
         return "<1%"
     if 0.995 < share < 1:
@@ -315,7 +315,7 @@ def percent(share) -> str:
 
 
 def date_text(days, decimals=None) -> str:
-    """Days since 1970-01-01 as a date, with the time of day where a day is much."""
+    """Format days since 1970-01-01 as a date, with the time of day if decimals need it."""
     if decimals:
         moment = np.datetime64(0, "m") + np.timedelta64(round(days * 1440), "m")
         return str(moment).replace("T", " ")
@@ -334,7 +334,7 @@ def _description(variable, category, center, overall, decimals, is_date):
 
 
 class Portrait(NamedTuple):
-    """What there is to say about one cluster."""
+    """Summary of one cluster."""
 
     cluster: int
     size: float
@@ -344,18 +344,18 @@ class Portrait(NamedTuple):
 
 
 def portraits(frame, most=3) -> list[Portrait]:
-    """The few rows of a profile that say most about each cluster.
+    """Select the most informative rows of a profile for each cluster.
 
     `different` has the variables that differ notably from the rest, the most different
-    first. `compact` has those whose weights are the highest and above the mean; it is empty
-    where all weigh alike.
+    first. `compact` has those with the highest weights, above the mean; it is empty
+    if all weights are equal.
     """
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):
         notable = rows[rows["difference"].abs() >= NOTABLE].drop_duplicates("variable")
         weighed = rows
         if (rows.groupby("variable")["weight"].nunique() == 1).all():
-            # The weight is the variable's, and no category has one of its own.
+            # Categories share the weight of their variable.
             weighed = rows.drop_duplicates("variable").assign(category=None)
         weights = weighed["weight"]
         heavy = weighed[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]

@@ -1,6 +1,6 @@
-"""Progress of fits and of the command: one line rewritten on terminals and in notebooks.
+"""Progress of fits and of the command: a bar on terminals and in notebooks.
 
-Where nobody can watch a line being rewritten, lines are written now and then.
+Other streams get a line every few seconds.
 """
 
 import shutil
@@ -12,22 +12,22 @@ from contextvars import ContextVar
 SECONDS = 10  # between two lines where there is no bar
 REDRAW = 0.1  # seconds between two drawings of a bar
 WIDTH = 32  # characters of a bar, fewer on narrow terminals
-# Called with the numbers done and to do and the name of the phase, from the caller's thread.
-# A program that shows progress sets it, whatever estimator it is that fits.
+# Called with the numbers of steps done and in total and the name of the phase, in the caller's
+# thread. Set by programs that show the progress of any estimator.
 PROGRESS: ContextVar = ContextVar("progress", default=None)
-# What is counted at present.
+# Name of the current phase.
 PHASE: ContextVar = ContextVar("phase", default="starts")
 
 
 def report(done, total):
-    """Pass on that `done` of `total` steps of the present phase have ended."""
+    """Report that `done` of `total` steps of the current phase have ended."""
     if (show := PROGRESS.get()) is not None:
         show(done, total, PHASE.get())
 
 
 @contextmanager
 def phase(words):
-    """Name the steps that are counted in the body."""
+    """Set the name of the phase that the body reports."""
     token = PHASE.set(words)
     try:
         yield
@@ -47,7 +47,7 @@ def shown(verbose):
 
 @contextmanager
 def showing(display):
-    """Give the progress of the fits in the body to a Bar or to Lines."""
+    """Show the progress of the fits in the body with a Bar or Lines."""
     token = PROGRESS.set(display)
     try:
         yield
@@ -57,7 +57,7 @@ def showing(display):
 
 
 def bar_or_lines(stream):
-    """A Bar where `stream` can show one, else Lines."""
+    """Return a Bar if `stream` can show one, else Lines."""
     if can_rewrite(stream):
         return Bar(stream)
 
@@ -69,14 +69,14 @@ def bar_or_lines(stream):
 
 
 def can_rewrite(stream):
-    """Whether a line on this stream can be rewritten: on a terminal or in a notebook."""
+    """Check whether a line on this stream can be rewritten: on a terminal or in a notebook."""
     return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
 
 
 class Bar:
-    """A line that is rewritten as things get done.
+    """A progress bar on one line that is rewritten.
 
-    `keep` leaves the line of a phase that is complete, with the time it took.
+    `keep` leaves the line of a completed phase, with its duration.
     """
 
     def __init__(self, stream, keep=True):
@@ -84,7 +84,7 @@ class Bar:
         self.words, self.drawn, self.length = None, -float("inf"), 0
 
     def __call__(self, done, total, words, more=None):
-        """Show `done` of `total`; `more` is said instead of the time that is left."""
+        """Show `done` of `total`; `more` replaces the remaining time."""
         now = time.monotonic()
         if words != self.words:
             self.close()
@@ -100,7 +100,7 @@ class Bar:
             self._end(keep=self.keep)
 
     def close(self):
-        """Leave the line as a whole one, or remove it."""
+        """End the line, or remove it."""
         if self.length:
             self._end(keep=self.keep)
 
@@ -127,7 +127,7 @@ class Bar:
 
 
 class Lines:
-    """A line now and then; `keep` adds one when a phase is complete."""
+    """Progress as lines at intervals; `keep` adds one when a phase is complete."""
 
     def __init__(self, tell, keep=True, seconds=None):
         self.tell, self.keep = tell, keep
@@ -136,7 +136,7 @@ class Lines:
         self.last = time.monotonic()
 
     def __call__(self, done, total, words, more=None):
-        """Say how many are done, if it is time."""
+        """Print the number done if the interval has passed."""
         now = time.monotonic()
         if words != self.words:
             self.words, self.begin = words, now
@@ -150,19 +150,19 @@ class Lines:
             self.words = None
 
     def close(self):
-        """Nothing is left open."""
+        """Do nothing: no line is left open."""
 
 
 def _time(done, total, seconds):
-    """The time that is left, by the mean so far, or that it took."""
+    """Format the remaining time, by the mean so far, or the duration at the end."""
     if done >= total:
         return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
-    # One step alone says little: the first ones wait for the compiler.
+    # No estimate from the first step, which may include compilation.
     return "" if done < 2 else f"{span(seconds / done * (total - done))} left"
 
 
 def span(seconds):
-    """Seconds as 1:02:03 or 2:03."""
+    """Format seconds as 1:02:03 or 2:03."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,12 +1,12 @@
-"""Rescalings: what CAFE makes of the rows before it extracts features."""
+"""Rescalings: the input of the extractor of CAFE."""
 
 import numpy as np
 
 from cafelearn._solver.kernels.compiling import CACHED, njit
 
-# By name, with a phrase for reports.
+# Descriptions for reports.
 RESCALINGS = {
-    "distances": "the rows beside the log distances to all centres",
+    "distances": "the rows and the log distances to all centres",
     "origin": "w * x, with the weights of the row's cluster",
     "centroid": "each row is moved towards the centre of its cluster",
 }
@@ -15,7 +15,7 @@ SHORTEST = 1e-3
 
 
 def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
-    """``w * x`` ("origin") or ``z + (w / max(w)) * (x - z)`` ("centroid").
+    """Compute ``w * x`` ("origin") or ``z + (w / max(w)) * (x - z)`` ("centroid").
 
     w are the weights and z is the centre of the row's cluster. `out` may be `X` itself.
     """
@@ -31,13 +31,13 @@ def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
 
 
 def shortest_distance(inertia, mass, p):
-    """The distance that is added before logarithms are taken."""
+    """Return the distance to add before taking logarithms."""
     typical = (inertia / mass) ** (1 / p)
     return SHORTEST * typical if 0 < typical < np.inf else 1.0
 
 
 def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
-    """The rows and the logs of their distances side by side, each divided by its scale."""
+    """Concatenate the rows and their log distances, each divided by its scale."""
     out = np.empty((len(X), X.shape[1] + distances.shape[1]), dtype=X.dtype)
     np.divide(X, scales[0], out=out[:, : X.shape[1]])
     logs = out[:, X.shape[1] :]
@@ -47,14 +47,14 @@ def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
 
 
 def balancing_scales(variances, n_features):
-    """Scales that give the first `n_features` columns and the others a total variance of 1."""
+    """Return scales that give the first `n_features` columns and the rest total variance 1."""
     parts = np.array([variances[:n_features].sum(), variances[n_features:].sum()])
     return np.sqrt(np.where(parts > 0, parts, 1.0))
 
 
 @njit(nogil=True, cache=CACHED)
 def _by_cluster(out, X, labels, weights, shifts):
-    """out[i] = weights[l] * X[i] + shifts[l] with l = labels[i]; no table of size n x m."""
+    """Set out[i] = weights[l] * X[i] + shifts[l], l = labels[i], without n x m temporaries."""
     for i in range(len(X)):
         l = labels[i]
         for v in range(X.shape[1]):

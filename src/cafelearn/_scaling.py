@@ -26,11 +26,11 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Centre each feature on its mean and divide it by its range.
 
     This is the normalisation used throughout the mwk-means literature. Unlike division by
-    the standard deviation it does not favour features with one mode over features with
-    several, which are the ones that hold the clusters.
+    the standard deviation, it does not favour unimodal features over multimodal ones, which
+    separate the clusters.
 
-    A constant feature becomes 0, and so does one whose range is so small that numbers lose
-    digits (below 1e-307, or 5e-38 in single precision), up to as little. A range beyond the
+    A constant feature becomes 0. So does, approximately, a feature whose range is so small
+    that numbers lose digits (below 1e-307, or 5e-38 in single precision). A range beyond the
     largest float is an error.
 
     Attributes
@@ -71,8 +71,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row in the mean; rows without weight do not count for the range
-            either. Not for Dask collections.
+            Weight of each row in the mean; rows of zero weight are also excluded from the
+            range. Not supported for Dask collections.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         low, high = X.min(axis=0), X.max(axis=0)
         check_span(low, high, self)
-        # Halves first: the plain difference of huge numbers overflows.
+        # Halved first: the difference of huge numbers would overflow.
         half = high / 2 - low / 2
         # About the middle, so that neither the sum nor its rounding depends on the offset.
         middle = low + half
@@ -125,7 +125,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @lazy_on_dask
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Bring scaled data back to the original units.
+        """Convert scaled data back to the original units.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def fit_scaler(scaler, X, sample_weight=None):
-    """Fit a scaler, or none, to checked rows; one that takes no weights to the weighed ones."""
+    """Fit a scaler, or None, to checked rows, with weights or only rows of positive weight."""
     if scaler is None or sample_weight is None:
         return None if scaler is None else scaler.fit(X)
     if has_fit_parameter(scaler, "sample_weight"):
@@ -159,7 +159,7 @@ def fit_scaler(scaler, X, sample_weight=None):
 
 
 def scale_rows(scaler, X):
-    """Checked rows as a fitted scaler, or none, gives them to the clustering."""
+    """Scale checked rows with a fitted scaler, or None."""
     if scaler is None or len(X) == 0:
         return X
     spread = getattr(scaler, "scale_", None)

@@ -1,4 +1,4 @@
-"""SeedSequences and what scikit-learn takes for randomness."""
+"""Conversion between SeedSequences and scikit-learn's random states."""
 
 from numbers import Integral
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def seed_sequence(random_state):
-    """The SeedSequence of a scikit-learn style `random_state`."""
+    """Make a SeedSequence from a scikit-learn `random_state`."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, Integral):
@@ -15,5 +15,5 @@ def seed_sequence(random_state):
 
 
 def seed_integer(seed):
-    """An integer that stands for a SeedSequence where only integers are taken."""
+    """Derive an integer seed from a SeedSequence."""
     return int(seed.generate_state(1)[0] >> 1)

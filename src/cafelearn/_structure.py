@@ -1,4 +1,4 @@
-"""A permutation test: do the rows cluster better than independent variables would?"""
+"""A permutation test of cluster structure against independent variables."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,21 @@ from cafelearn._variable_scaling import fit_scalers
 from cafelearn._variables import codes_of, several_columns
 from cafelearn.selection import frame_of, likelihood_scores, tally
 
-# More rows than this are represented by a random sample of as many.
+# With more rows, the test uses a random sample of this size.
 ROWS = 2_000
-# Tried on the rows and on each permuted copy: few starts of three of CAFE's candidates.
+# Fitted to the rows and to each permuted copy, with few starts.
 QUICK = (
     Candidate("standard", "cluster", "fixed", 2.0),
     Candidate("standard", "cluster", "mean", 2.0),
     Candidate("standard", "uniform", None, 2.0),
 )
 STARTS, ITERATIONS = 4, 50
-# Standard deviations above the mean of the permuted copies from which on there is structure.
+# Structure needs a score this many standard deviations above the mean of the permuted copies.
 THRESHOLD = 3.0
 
 
 class Structure(NamedTuple):
-    """The outcome of the test."""
+    """Result of the test."""
 
     score: float  # of the rows
     mean: float  # of the permuted copies
@@ -45,9 +45,9 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
     """Compare the likelihood score of quick fits with that of permuted copies of `X`.
 
     The columns of a copy are permuted independently of each other, those of a one-hot encoded
-    variable together, which keeps every distribution and breaks every relation. `labels` name
-    the variables of the columns, None if each is one of its own. None where the test says
-    nothing: one cluster, or no more rows than clusters.
+    variable together. This keeps the marginal distributions and removes all dependence.
+    `labels` are the variables of the columns; None means one each. Return None if the test
+    does not apply: one cluster, or no more rows than clusters.
     """
     sampling, *seeds = seed.spawn(2 + n_permutations)
     if len(X) > ROWS:
@@ -75,33 +75,33 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # Copies that all score the same, to rounding, leave no yardstick but the rounding.
+    # If all copies score the same, up to rounding, the rounding is the smallest deviation.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
 
 def varying_columns(X, labels=None):
-    """The columns that vary, and the labels of their variables."""
+    """Return the columns that vary and the labels of their variables."""
     varies = (X[:1] != X).any(axis=0)
     return X[:, varies], None if labels is None else labels[varies]
 
 
 def quick_scaler(X, labels=None):
-    """The scaler of the quick candidates, fitted."""
+    """Fit the scaler of the quick candidates."""
     codes = None if labels is None else codes_of(labels)
     (scaler,) = fit_scalers(QUICK[:1], X, codes=codes).values()
     return scaler
 
 
 def permuted_groups(X, codes=None):
-    """Columns that are permuted together: those of a variable, or of what looks like one."""
+    """Group the columns to permute together: those of a variable, declared or detected."""
     if not several_columns(codes).any():
         return one_hot_groups(X)
     return [np.flatnonzero(codes == g).tolist() for g in range(codes.max() + 1)]
 
 
 def one_hot_groups(X):
-    """Columns in groups: neighbouring 0/1 columns that sum to one are one variable."""
+    """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable."""
     groups, start, total = [], None, None
     for v, column in enumerate(X.T):
         groups.append([v])
@@ -120,7 +120,7 @@ def one_hot_groups(X):
 
 
 def permute(X, groups, rng):
-    """A copy of the rows, each group of columns in another order."""
+    """Copy the rows with each group of columns permuted independently."""
     copy = np.empty_like(X)
     for group in groups:
         copy[:, group] = X[np.ix_(rng.permutation(len(X)), group)]

@@ -1,4 +1,4 @@
-"""TabularCAFE: CAFE for tables as they are found, with text and missing values."""
+"""TabularCAFE: CAFE for tables with text, dates and missing values."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -36,35 +36,35 @@ class TabularCAFE(
     ClusterMixin,
     BaseEstimator,
 ):
-    """CAFE on a data frame of numbers, text and truth values.
+    """CAFE on a data frame of numbers, text, booleans and dates.
 
-    The columns are encoded by a :class:`~cafelearn.TableEncoder`, with the
-    categories, medians and constant columns of the training rows, and given to CAFE. Dates
-    become numbers; identifiers, free text and constant columns are left out, see
+    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, with the
+    categories, medians and constant columns of the training rows, and CAFE is fitted to the
+    result. Identifiers, free text and constant columns are left out, see
     ``encoder_.treatments_``.
 
     Parameters
     ----------
     cafe : CAFE, default=None
-        The settings; it is cloned. None means ``CAFE()``.
+        The estimator to clone and fit. None means ``CAFE()``.
     impute : {"median"} or None, default=None
-        What to do with missing values: refuse them, or impute the median of numbers and the
-        most frequent value of categories.
+        Treatment of missing values: None raises an error, "median" imputes the median of
+        numbers and the most frequent value of categories.
     categorical : sequence of str, default=()
-        Columns that are to be treated as categories, whatever they look like.
+        Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
         Columns to leave out.
     id_column : str, default=None
-        The column that names the rows. It is left out of the fit.
+        Column of row names. It is left out of the fit.
     max_categories : int, default=100
-        Columns of categories with more distinct values than this are refused.
+        Largest number of distinct values of a categorical column; more raise an error.
     numeric : sequence of str, default=()
-        Columns that are to be used as numbers, even if they look like identifiers.
+        Columns to treat as numbers, even if they look like identifiers.
     group_categories : bool, default=True
         Whether the encoded columns of a category are one variable, with one weight per
-        cluster, which counts as much as a number whatever the number of its values; see
-        `feature_groups` of :class:`CAFE`. False weighs each value by itself. If `cafe` has
-        `feature_groups` of its own, labels of the encoded columns, these are used.
+        cluster, which counts as much as a number for any number of values; see
+        `feature_groups` of :class:`CAFE`. With False, each value has its own weight. If
+        `cafe` has `feature_groups`, labels of the encoded columns, these are used instead.
 
     Attributes
     ----------
@@ -77,11 +77,11 @@ class TabularCAFE(
     n_clusters_ : int
         The number of clusters, given or chosen, see :class:`CAFE`.
     n_clusters_table_ : pandas.DataFrame or None
-        The numbers of clusters that were tried, see :class:`CAFE`.
+        The numbers of clusters tried, see :class:`CAFE`.
     diagnosis_ : list of Finding
-        What speaks against the fit, see :class:`CAFE`.
+        Problems found with the fit, see :class:`CAFE`.
     loadings_ : DataFrame
-        How the encoded columns enter each extracted feature, see :class:`CAFE`.
+        Coefficients of the encoded columns in each extracted feature, see :class:`CAFE`.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -90,7 +90,7 @@ class TabularCAFE(
 
     See Also
     --------
-    CAFE : The method itself, on numbers.
+    CAFE : The same method for numeric data.
 
     Examples
     --------
@@ -145,8 +145,8 @@ class TabularCAFE(
         Parameters
         ----------
         X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
-            The table. A Dask dataframe is fitted where it lies, see
-            ``cafelearn._dask``, and the other methods are lazy on it.
+            The table. A Dask dataframe is fitted block by block, see
+            :doc:`/guide/large_data`; the other methods are then lazy.
         y : None
             Ignored; present by convention.
 
@@ -176,7 +176,7 @@ class TabularCAFE(
         return self
 
     def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
-        """Fit, and extract the features of the training rows.
+        """Fit and extract the features of the training rows.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class TabularCAFE(
         return self._fitted().predict(self.encode(X))
 
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
-        """How clearly each row belongs to its cluster.
+        """Compute the assignment margin of each row.
 
         Parameters
         ----------
@@ -238,17 +238,17 @@ class TabularCAFE(
         return self._fitted().assignment_margin(self.encode(X))
 
     def weights_frame(self) -> pd.DataFrame:
-        """The feature weights as a table with names.
+        """Return the feature weights as a labelled table.
 
         Returns
         -------
         weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per variable: a column of the table.
+            One row per cluster, one column per variable.
         """
         return self._fitted().weights_frame()
 
     def encode(self, X: MatrixLike) -> pd.DataFrame:
-        """The numbers that CAFE is given for a table.
+        """Encode a table as the input of CAFE.
 
         Parameters
         ----------
@@ -258,8 +258,8 @@ class TabularCAFE(
         Returns
         -------
         encoded : pandas.DataFrame of shape (n_samples, n_features)
-            One row per row of `X`; the index is the `id_column` where there is one, and
-            that of `X` for a Dask dataframe.
+            One row per row of `X`, indexed by the `id_column` if there is one, and like `X`
+            for a Dask dataframe.
         """
         check_is_fitted(self)
         encoded = self.encoder_.transform(X)
@@ -281,12 +281,12 @@ class TabularCAFE(
 
     @property
     def loadings_(self):
-        """How the encoded columns enter each extracted feature."""
+        """Coefficients of the encoded columns in each extracted feature."""
         return self._fitted().loadings_
 
     @property
     def diagnosis_(self) -> list[Finding]:
-        """What speaks against the fit, as a list of Finding."""
+        """Problems found with the fit."""
         return self._fitted().diagnosis_
 
     @property
@@ -296,7 +296,7 @@ class TabularCAFE(
 
     @property
     def n_clusters_table_(self):
-        """The numbers of clusters that were tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if one was given."""
         return self._fitted().n_clusters_table_
 
     def _fitted(self):

@@ -4,11 +4,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# What scikit-learn calls array-like, apart from its sparse matrices, and Dask collections:
-# libraries of which the type checker may know nothing.
+# scikit-learn's array-like without sparse matrices, and Dask collections. Any, because the type
+# checker may have no types for these libraries.
 MatrixLike: TypeAlias = Any
 VectorLike: TypeAlias = Any
-# Anything with the methods of a scikit-learn transformer or estimator, which has no types.
+# Any object with the methods of a scikit-learn estimator, for which there are no types.
 Transformer: TypeAlias = Any
 Estimator: TypeAlias = Any
 

@@ -1,4 +1,4 @@
-"""Input checks shared by the estimators: what scikit-learn's own checks do not say."""
+"""Input checks shared by the estimators, beyond scikit-learn's own."""
 
 from functools import wraps
 from importlib import import_module
@@ -8,28 +8,28 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 
 def is_dask(X):
-    """Whether this is a Dask collection, told without importing Dask."""
+    """Check whether `X` is a Dask collection, without importing Dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def distributed():
-    """The module for Dask collections, which comes after all that may be handed one.
+    """Import the module for Dask collections.
 
-    It is imported here, and only when such a collection has come.
+    Imported on demand: it depends on the estimators that call it.
     """
     return import_module("cafelearn._dask")
 
 
 def number_chooser():
-    """The module that chooses `n_clusters`, which comes after the estimators that it fits.
+    """Import the module that chooses `n_clusters`.
 
-    It is imported here, and only when there is a choice.
+    Imported on demand: it depends on the estimators that call it.
     """
     return import_module("cafelearn._n_clusters")
 
 
 def lazy_on_dask(method):
-    """Let a method of one argument X work block by block, and later, on Dask collections."""
+    """Make a method with one argument X lazy and blockwise on Dask collections."""
 
     @wraps(method)
     def dispatch(self, X):
@@ -41,10 +41,10 @@ def lazy_on_dask(method):
 
 
 def check_columns(X, owner):
-    """Raise, in the name of `owner`, if a column of a frame cannot be read as numbers."""
+    """Raise if a column of a frame is not numeric; `owner` is named in the message."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    # Duplicated or missing column names are for scikit-learn to judge.
+    # scikit-learn checks for duplicated or missing column names.
     if len(set(X.columns)) < len(X.columns):
         return
     for name in X.columns:
@@ -72,7 +72,7 @@ def _is_numeric(column):
 
 
 def check_data(estimator, X, reset=True, **options):
-    """`validate_data` for dense floats in C order, float32 kept, columns named in errors."""
+    """Validate `X` as dense floats in C order; keep float32, name columns in errors."""
     check_columns(X, type(estimator).__name__)
     return validate_data(
         estimator,
@@ -86,14 +86,14 @@ def check_data(estimator, X, reset=True, **options):
 
 
 def first_name(estimator, marked):
-    """The first of the marked columns by its name, or its number if it has none."""
+    """Return the name of the first marked column, or its number if it has none."""
     column = int(np.flatnonzero(marked)[0])
     names = getattr(estimator, "feature_names_in_", None)
     return column if names is None else repr(str(names[column]))
 
 
 def check_span(low, high, estimator):
-    """Raise if the range of a column cannot be told by a number of its type."""
+    """Raise if the range of a column exceeds the largest number of its type."""
     dtype = np.asarray(low).dtype
     beyond = high / 2 - low / 2 > np.finfo(dtype).max / 2
     if beyond.any():
@@ -104,7 +104,7 @@ def check_span(low, high, estimator):
 
 
 def check_weights(sample_weight, X, estimator):
-    """Sample weights as float64; none means one each."""
+    """Validate sample weights and return them as float64; None means 1 each."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weights > 0):
         raise ValueError(
@@ -114,21 +114,20 @@ def check_weights(sample_weight, X, estimator):
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 
-# Weights are left as they are while the largest is between these; multiplied by a power of two
-# if it is not. Those that are less than a part of the largest count as 0: single precision
-# would lose them.
+# Unless the largest weight is between these, weights are multiplied by a power of two. Weights
+# below a tiny fraction of the largest count as 0: single precision would lose them.
 ORDINARY_WEIGHTS = 2.0**-32, 2.0**32
 SMALLEST_PART, SMALLEST_PART_SINGLE = 2.0**-900, 2.0**-80
 
 
 def weight_exponent(largest):
-    """The power of two that weights are to be multiplied by, given the largest of them."""
+    """Return the exponent of the power of two that weights are multiplied by."""
     low, high = ORDINARY_WEIGHTS
     return 0 if low <= largest <= high or largest == 0 else -int(np.frexp(largest)[1])
 
 
 def ordinary_weights(sample_weight, exponent, largest, dtype):
-    """Weights times 2**exponent, and 0 where they are almost nothing beside the largest."""
+    """Multiply weights by 2**exponent; set those that are negligible to 0."""
     part = SMALLEST_PART_SINGLE if dtype == np.float32 else SMALLEST_PART
     vanishing = sample_weight < part * largest
     if exponent != 0:

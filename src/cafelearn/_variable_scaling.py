@@ -1,6 +1,6 @@
-"""Scalings of variables of several columns, which count as one variable each.
+"""Joint scaling of the columns of a variable.
 
-A variable of several columns is a point with as many coordinates. It is scaled as a number is:
+A variable of several columns is a point with as many coordinates, scaled like a number:
 "range" divides it by its diameter, "standard" by the root of its total variance.
 """
 
@@ -12,7 +12,7 @@ from cafelearn._variables import largest_sums, several_columns, sum_over_variabl
 
 
 def scaling_key(candidate, codes):
-    """What candidates that are given the same scaled rows have in common.
+    """Return a key that is equal for candidates with the same scaled rows.
 
     `codes` are the numbers of the columns' variables, or None. The diameter of a variable
     depends on p.
@@ -22,7 +22,7 @@ def scaling_key(candidate, codes):
 
 
 def fit_scalers(candidates, X, sample_weight=None, codes=None):
-    """The fitted scalers of candidates, by their keys."""
+    """Fit the scalers of candidates and return them by key."""
     facts = None
     if several_columns(codes).any():
         kept = X if sample_weight is None else X[sample_weight > 0]
@@ -40,14 +40,14 @@ def fit_scalers(candidates, X, sample_weight=None, codes=None):
 
 
 def scale_as_one(scaler, candidate, codes, low, high, sums):
-    """Let the fitted scaler of a candidate treat the columns of each variable as one.
+    """Adjust the fitted scaler of a candidate to scale the columns of each variable jointly.
 
-    Only those that CAFE knows by their names are changed: a scaler of the user's own does
-    what it does. `sums` are the `largest_sums` of the rows.
+    Only "range" and "standard" are adjusted, not custom scalers. `sums` are the
+    `largest_sums` of the rows.
     """
     several = several_columns(codes)
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    # Halves first: the plain difference of huge numbers overflows.
+    # Halved first: the difference of huge numbers would overflow.
     span = high / 2 - low / 2
     varies = several & (span > 0)
     if _is_named(candidate.scaling, "range"):
@@ -57,7 +57,7 @@ def scale_as_one(scaler, candidate, codes, low, high, sums):
         diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
         scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
     elif _is_named(candidate.scaling, "standard"):
-        # In units of the ranges, so that columns of other units count as well.
+        # In units of the ranges, so that columns of different units count equally.
         variance = np.divide(
             scaler.var_, (2 * span) ** 2, out=np.zeros(len(span)), where=varies
         )

@@ -1,19 +1,19 @@
-"""Variables: columns that belong together and have one weight in each cluster."""
+"""Variables: groups of columns that share one weight in each cluster."""
 
 import numpy as np
 import pandas as pd
 from sklearn.utils import gen_batches
 
-# Rows that are looked at at a time.
+# Rows per batch.
 ROWS = 65_536
-# What TableEncoder puts between the name of a variable and its category.
+# Separator of variable and category in the names of TableEncoder.
 SEPARATOR = "="
 
 
 def set_variables(estimator):
     """Set `feature_groups_`, the name of each column's variable, or None without groups.
 
-    The number and the names of the columns are those of the data that `fit` has checked.
+    The number and the names of the columns are those validated by `fit`.
     """
     given = estimator.feature_groups
     if given is None:
@@ -26,19 +26,19 @@ def set_variables(estimator):
 
 
 def _from_names(estimator):
-    """Variables by the names that TableEncoder gives: what is before the first "="."""
+    """Derive variables from the names of TableEncoder: the part before the first "="."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise ValueError(
-            f"{type(estimator).__name__}(feature_groups='auto') needs a data frame with names "
-            "of columns such as 'plan=free', as TableEncoder makes them; the columns given "
+            f"{type(estimator).__name__}(feature_groups='auto') needs a data frame with "
+            "column names such as 'plan=free', as TableEncoder makes them; the columns given "
             "have no names. Give feature_groups a label for each column."
         )
     return np.array([name.partition(SEPARATOR)[0] for name in names], dtype=np.str_)
 
 
 def check_groups(given, n_features, owner):
-    """Labels of columns as an array of text, checked in the name of `owner`."""
+    """Validate labels of columns and return them as text; `owner` is named in errors."""
     labels = np.asarray(given, dtype=object)
     if labels.shape != (n_features,):
         raise ValueError(
@@ -55,28 +55,28 @@ def check_groups(given, n_features, owner):
 
 
 def codes_of(labels):
-    """Labels as numbers from 0, in the order of their first appearance."""
+    """Number labels from 0, in the order of their first appearance."""
     return pd.factorize(labels)[0].astype(np.int64)
 
 
 def variable_codes(estimator):
-    """Number of the variable of each column, or None if each is one of its own."""
+    """Return the number of the variable of each column, or None without groups."""
     labels = getattr(estimator, "feature_groups_", None)
     return None if labels is None else codes_of(labels)
 
 
 def several_columns(codes):
-    """Whether the variable of each column has others; `codes` may be None."""
+    """Return for each column whether its variable has several; `codes` may be None."""
     return np.zeros(0, dtype=bool) if codes is None else np.bincount(codes)[codes] > 1
 
 
 def of_variables(values, codes):
-    """Values that all columns of a variable share, once for each variable; columns last."""
+    """Return values shared by the columns of a variable once per variable; columns last."""
     return values if codes is None else values[..., np.unique(codes, return_index=True)[1]]
 
 
 def sum_over_variables(values, codes):
-    """Sums of values over the columns of each variable; columns last."""
+    """Sum values over the columns of each variable; columns last."""
     if codes is None:
         return values
     sums = [values[..., codes == g].sum(axis=-1) for g in range(codes.max() + 1)]
@@ -84,11 +84,10 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Largest sum over the columns of each variable, with all columns brought to [0, 1].
+    """Compute the largest row sum over the columns of each variable, scaled to [0, 1].
 
-    It is 1 for the one-hot columns of a category. Of variables of one column it is not
-    looked for, and 1 too. The largest of the results for several parts of the rows is that of
-    all of them.
+    It is 1 for the one-hot columns of a category, and defined as 1 for variables of one
+    column. The result for all rows is the maximum over the results for parts of them.
     """
     found = np.ones(codes.max() + 1)
     for g in np.unique(codes[several_columns(codes)]):

@@ -1,4 +1,4 @@
-"""Versions of this package, of what it needs and of what it can use."""
+"""Versions of this package and of its required and optional dependencies."""
 
 import platform
 import sys
@@ -23,7 +23,7 @@ OPTIONAL = (
 
 
 def show_versions() -> None:
-    """Print the versions that a bug report should tell.
+    """Print the versions to include in a bug report.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Warnings that point to the caller's line, however deep they arise."""
+"""Issue warnings at the line of the caller outside this package."""
 
 import os
 import sys
@@ -13,15 +13,15 @@ PACKAGES = tuple(
     str(Path(directory)) + os.sep
     for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
 )
-# Where in a module of the caller the lines are kept that have been warned.
+# Name of the registry of warned lines in the caller's module.
 WARNED = "__cafelearn_warned__"
 
 
 def warn_caller(message, category=UserWarning, once=False):
     """Warn at the innermost line outside of this package, scikit-learn and joblib.
 
-    With `once`, a line is warned once of a message, as Python's default filter promises.
-    scikit-learn's checks, which change the filters, make Python forget what it has shown.
+    With `once`, a message is shown once per line, as with Python's default filter.
+    scikit-learn's checks change the filters, which resets Python's own record of warnings.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
@@ -36,7 +36,7 @@ def warn_caller(message, category=UserWarning, once=False):
 
 
 def _action(message, category, frame):
-    """The action of the first of Python's filters that applies."""
+    """Return the action of the first of Python's filters that applies."""
     module = frame.f_globals.get("__name__", "<unknown>")
     for action, text, kind, where, line in warnings.filters:
         applies = issubclass(category, kind) and line in (0, frame.f_lineno)

@@ -1,4 +1,4 @@
-"""What can be said against a fit: findings with a code, a severity and a sentence."""
+"""Findings about a fit, each with a code, a severity and a sentence."""
 
 from typing import NamedTuple
 
@@ -11,21 +11,21 @@ __all__ = ["DiagnosisWarning", "Finding"]
 
 SEVERE, NOTE = "severe", "note"
 
-# A cluster with this share of the rows or more has swallowed the others.
+# A cluster with at least this share of the rows is "collapsed".
 COLLAPSED = 0.95
-# A feature with this share of the weight or more decides alone.
+# A feature with at least this share of the weight is "one-feature".
 DOMINANT = 0.9
-# Exponents whose clusterings agree less than this, on average (ARI), disagree.
+# A mean agreement (ARI) below this is "disagreement".
 DISAGREE = 0.5
-# Features whose ranges and spreads differ by this factor or more are not comparable. Both are
-# asked for: after RangeScaler the ranges agree, after StandardScaler the spreads.
+# Ranges and spreads that differ by this factor or more are "scales". Both must differ: after
+# RangeScaler the ranges agree, after StandardScaler the spreads.
 UNSCALED = 20.0
-# A constant offset this many times the mean dispersion drowns the differences.
+# A constant offset this many times the mean dispersion makes the weights nearly equal.
 DROWNED = 100.0
 
 
 class DiagnosisWarning(UserWarning):
-    """A fit that should not be trusted as it is; see ``diagnosis_`` of the estimator.
+    """Warning about a fit with severe findings; see ``diagnosis_`` of the estimator.
 
     Examples
     --------
@@ -41,12 +41,12 @@ class Finding(NamedTuple):
     Parameters
     ----------
     code : str
-        A short name for programs: "collapsed", "singletons", "uniform", "one-feature",
+        Identifier of the finding: "collapsed", "singletons", "uniform", "one-feature",
         "disagreement", "offset", "scales" or "no-structure".
     severity : {"severe", "note"}
         Severe findings are also warnings of the class :class:`DiagnosisWarning`.
     message : str
-        One sentence for people.
+        The finding as a sentence.
 
     Examples
     --------
@@ -62,9 +62,9 @@ class Finding(NamedTuple):
 
 
 def check_sizes(sizes):
-    """Findings about the rows of each cluster."""
-    # Relative to the largest: the sum of huge sample weights may overflow, that of tiny ones
-    # is no number of rows.
+    """Check the sizes of the clusters."""
+    # Relative to the largest: the sum of huge sample weights may overflow, and the sum of tiny
+    # ones is not a number of rows.
     k, largest = len(sizes), float(sizes.max())
     parts = float((sizes / largest).sum())
     n_rows = largest * parts
@@ -86,7 +86,7 @@ def check_sizes(sizes):
 
 
 def check_weights(model, names=None):
-    """Findings about the weights of a fitted MinkowskiWeightedKMeans."""
+    """Check the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
     codes = variable_codes(model)
@@ -116,14 +116,14 @@ def check_weights(model, names=None):
             "offset",
             SEVERE,
             f"dispersion_offset={offset:g} is {offset / mean:,.0f} times the mean dispersion, "
-            "so the weights are nearly equal whatever the data; 'mean' and 'fixed' adapt to "
+            "so the weights are nearly equal for any data; 'mean' and 'fixed' adapt to "
             "its scale.",
         )
 
 
 def check_scales(model, names=None):
-    """Findings about the units of the features of a fitted MinkowskiWeightedKMeans."""
-    ranges = getattr(model, "_ranges", None)  # of models from older files it is not known
+    """Check the scales of the features of a fitted MinkowskiWeightedKMeans."""
+    ranges = getattr(model, "_ranges", None)  # missing in older model files
     if ranges is None:
         return
     mass, centers, p = model._mass[:, None], model.cluster_centers_, float(model.p)
@@ -153,9 +153,9 @@ def check_scales(model, names=None):
 
 
 def check_choice(candidates, family):
-    """Findings about the choice among the candidates of CAFE (its `candidates_`).
+    """Check the choice among the candidates of CAFE (its `candidates_`).
 
-    `family` are the positions of those that differ from the chosen one in p at most.
+    `family` are the positions of the candidates that differ from the chosen one only in p.
     """
     chosen = candidates[candidates["chosen"]].iloc[0]
     if chosen["weighting"] == "uniform" and candidates["weighting"].nunique() > 1:
@@ -178,7 +178,7 @@ def check_choice(candidates, family):
 
 
 def check_structure_found(structure):
-    """Findings about a permutation test of structure, or None if there was none."""
+    """Check the result of the structure test; None if there was no test."""
     if structure is not None and not structure.found:
         yield Finding(
             "no-structure",
@@ -189,7 +189,7 @@ def check_structure_found(structure):
 
 
 def check_number(numbers):
-    """Findings about a choice of the number of clusters, or None if there was none."""
+    """Check the choice of the number of clusters; None if there was no choice."""
     if numbers is not None and not numbers["found"]:
         tried, chosen = numbers["table"]["n_clusters"], numbers["table"]["chosen"]
         k = tried[chosen.index(True)]
@@ -203,7 +203,7 @@ def check_number(numbers):
 
 
 def warn_of(findings, owner):
-    """Warn once of all severe findings together, at the caller's line."""
+    """Issue one warning for all severe findings, at the caller's line."""
     severe = [finding.message for finding in findings if finding.severity == SEVERE]
     if severe:
         warn_caller(f"{owner}: {' '.join(severe)} See diagnosis_.", DiagnosisWarning)

@@ -1,10 +1,9 @@
 """Fit to Dask arrays and dataframes: on a cluster, or to data larger than memory.
 
-Nothing needs to be called here: the estimators take Dask collections. Every pass over the
-data is one task for each block, which serves all starts of all exponents at once and
-returns sums of the size of the centres; the client merges them and decides what to ask
-for next. No block leaves its worker. With a :class:`distributed.Client` the passes run on
-its cluster, without one on threads.
+The estimators accept Dask collections directly. Every pass over the data serves all starts of
+all candidates and returns sums of the size of the centres, which the client merges. Blocks
+stay on their workers. With a :class:`distributed.Client` the passes run on its cluster,
+otherwise on threads.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Why a row is in its cluster and not in the next: the share of each feature."""
+"""Contribution of each feature to the assignment of a row."""
 
 from numbers import Integral
 
@@ -18,20 +18,20 @@ __all__ = ["explain"]
 
 
 def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
-    """Find which features put a row in its cluster and not in the next nearest.
+    """Compute the contribution of each feature to the assignment of a row.
 
-    The p-th power of the distance to a centre is a sum over features, so the difference
-    of two of them is one, too: ``d_second**p - d_first**p``, where d_first is the distance to
-    the nearest centre. A feature with a positive contribution speaks for the cluster of the
-    row, one with a negative contribution for the other. Shares put the contributions on a
-    scale that does not depend on the data: their absolute values sum to 1.
+    The p-th power of the distance to a centre is a sum over features, and so is the
+    difference ``d_second**p - d_first**p``, where d_first is the distance to the nearest
+    centre and d_second that to the next. Features with a positive contribution favour the
+    cluster of the row, features with a negative contribution the other. Shares are
+    normalised contributions: their absolute values sum to 1.
 
     Parameters
     ----------
     estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
         A fitted model of at least two clusters.
     X : array-like or DataFrame of shape (n_samples, n_features)
-        Rows, as the estimator takes them in ``predict``.
+        Rows, in the format of ``predict``.
     row : int
         Position of the row in `X`, from 0; negative ones count from the end.
 
@@ -40,20 +40,20 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     contributions : DataFrame
         One row per feature, largest contribution (in absolute value) first:
 
-        - ``value`` : what the row has, in the units of `X`;
+        - ``value`` : the value of the row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : what the feature adds to ``d**p``;
+        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``;
         - ``contribution`` : ``second_term - first_term``;
-        - ``share`` : the contribution as a share of the difference that all features make
-          together, those for and those against: ``contribution / sum(abs(contribution))``.
+        - ``share`` : ``contribution / sum(abs(contribution))``.
 
-        With `feature_groups`, as of a TabularCAFE, there is one row per variable, whose terms
-        are sums over its features, and a column ``category``: what the row has, None for
-        variables of one feature. Value and centres are then those of the category's column.
+        With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
+        are sums over its features, and a column ``category``: the category of the row, None
+        for variables of one feature. Value and centres are then those of the category's
+        column.
 
-        Its ``attrs`` hold ``first`` and ``second`` (the clusters), ``first_distance``,
-        ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
+        The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
+        ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
 
     See Also
     --------
@@ -87,7 +87,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # The rows of an mwk-means may be a frame, whose names the model compares.
+    # mwk-means may get a frame and checks its column names.
     terms = (weights * np.abs(np.asarray(scaled)[0] - centers)) ** model.p
     shown = centers if scaler is None else _in_units(scaler, centers)
     found = pd.DataFrame(
@@ -123,9 +123,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 
 
 def _by_variable(found, codes, variables):
-    """One row per variable: terms are summed, the rest is that of its largest column.
+    """Reduce to one row per variable: sum the terms, keep the rest of its largest column.
 
-    Of a one-hot variable this is the column of the category that the row has.
+    The largest column of a one-hot variable is that of the row's category.
     """
     terms = found[["first_term", "second_term", "contribution"]].groupby(codes).sum()
     value = found["value"].to_numpy()
@@ -152,7 +152,7 @@ def _by_variable(found, codes, variables):
 
 
 def _place(estimator, X, row):
-    """The mwk-means model, the scaler, the row as given and scaled, and the names."""
+    """Return the mwk-means model, the scaler, the row as given and scaled, and the names."""
     if not isinstance(estimator, CAFE | TabularCAFE | MinkowskiWeightedKMeans):
         raise TypeError(
             "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
@@ -181,7 +181,7 @@ def _one_row(X, row):
 
 
 def _in_units(scaler, centers):
-    """Centres in the units of the data; unknown if the scaler has no way back."""
+    """Return centres in the units of the data; NaN if the scaler cannot be inverted."""
     if not hasattr(scaler, "inverse_transform"):
         return np.full_like(centers, np.nan)
     return np.asarray(scaler.inverse_transform(centers))

@@ -1,4 +1,4 @@
-"""Save fitted models and load them, without ever running code from a file."""
+"""Save and load fitted models, without running code from a file."""
 
 import io
 import json
@@ -27,8 +27,8 @@ FORMAT = 1
 HEADER, SCHEMA = "cafelearn.json", "schema.json"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
-# What a file may hold, whatever else skops would trust. No functions, no methods: these
-# types only carry numbers, text and each other.
+# Types allowed in a file, regardless of what skops trusts. No functions or methods: these
+# types only contain numbers, text and each other.
 TRUSTED = frozenset(
     {f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "str", "tuple")}
     | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}
@@ -77,14 +77,13 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
     Parameters
     ----------
     model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
-        The model. Scalers and extractors inside it have to be among those that
-        :func:`load_model` trusts: those that CAFE knows by name, apart from UMAP, and a
-        few of scikit-learn's. ``labels_`` that are lazy, after a fit to a Dask collection,
-        are not saved: they are rows of that collection, and `predict` gives them again.
+        The model. Its scalers and extractors must be among those that :func:`load_model`
+        trusts: the built-in ones except UMAP, and a few of scikit-learn's. Lazy
+        ``labels_``, after a fit to a Dask collection, are not saved; use `predict`.
     path : str or Path
         The file to write; ``.skops`` is the usual suffix.
     force : bool, default=False
-        Whether a file that exists may be replaced.
+        Whether an existing file may be replaced.
 
     Returns
     -------
@@ -93,7 +92,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
     See Also
     --------
-    load_model : Get it back.
+    load_model : Load a saved model.
 
     Examples
     --------
@@ -119,7 +118,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
     if unknown:
         raise ModelFileError(
             f"save_model cannot save a {type(model).__name__} with {listed(unknown, str)}: "
-            "load_model would refuse it."
+            "load_model would reject it."
         )
     with atomic_path(path, force) as temporary:
         temporary.write_bytes(data)
@@ -127,7 +126,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
 
 def _without_ranges(model):
-    """The model with lists in the place of ranges and labels, which mean the same."""
+    """Replace ranges and labels in the model by equivalent lists."""
     changes = {}
     groups = getattr(model, "feature_groups", None)
     if groups is not None and not isinstance(groups, str):
@@ -151,8 +150,8 @@ def _without_ranges(model):
 def load_model(path: str | PathLike[str]) -> Estimator:
     """Load a model that :func:`save_model` has written.
 
-    Nothing in the file is executed. It may hold numbers, text, the estimators of this
-    package and some of scikit-learn's; a file with anything else is refused.
+    Nothing in the file is executed. It may contain numbers, text, the estimators of this
+    package and some of scikit-learn's; a file with any other type is rejected.
 
     Parameters
     ----------
@@ -168,8 +167,8 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     ------
     ModelFileError
         If the file is not a model, is damaged, comes from a later version of the package,
-        holds types that are not trusted or arrays that do not fit together, or would unpack
-        to far more than its size.
+        contains types that are not trusted or inconsistent arrays, or would unpack to far
+        more than its size.
 
     See Also
     --------
@@ -191,10 +190,10 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
-    # All looks are at the same bytes, whatever happens to the file meanwhile.
+    # Read once, so that all checks see the same bytes even if the file changes.
     data = path.read_bytes()
     if not data.startswith(b"PK\x03\x04"):
-        raise ModelFileError(f"{path} is not a model: it is no skops file.")
+        raise ModelFileError(f"{path} is not a model: it is not a skops file.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_archive(archive, len(data), (HEADER, SCHEMA))
@@ -204,11 +203,11 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise
     except UnsoundModel as error:
         raise ModelFileError(f"{path} was not loaded: {_short(error)}.") from error
-    except Exception as error:  # whatever a file can be damaged into
-        raise ModelFileError(f"{path} is damaged or cut off: {_short(error)}.") from error
+    except Exception as error:  # a damaged file can raise any exception
+        raise ModelFileError(f"{path} is damaged or truncated: {_short(error)}.") from error
     if unknown:
         raise ModelFileError(
-            f"{path} was not loaded: it holds types that are not trusted, "
+            f"{path} was not loaded: it contains types that are not trusted, "
             f"{listed(unknown, str)}."
         )
     return _unpack(path, data)
@@ -225,7 +224,7 @@ def _skops():
 
 
 def without_lazy_labels(model):
-    """The model, or a copy of it and of those inside without labels that are not here."""
+    """Return the model, or a copy of it and its parts without lazy labels."""
     model = copy(model)
     if is_dask(getattr(model, "labels_", None)):
         del model.labels_
@@ -239,7 +238,7 @@ def without_lazy_labels(model):
 
 
 def _pack_soundly(model):
-    """Pack a model; without compression if load_model would take it for a zip bomb."""
+    """Pack a model, without compression if load_model would reject it as a zip bomb."""
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         data = _pack(model, compression)
         try:
@@ -285,7 +284,7 @@ def _unpack(path, data):
     try:
         model = skops_io.loads(data, trusted=sorted(TRUSTED))
         if not isinstance(model, MODELS):
-            raise UnsoundModel(f"it holds a {type(model).__name__}, not a model")
+            raise UnsoundModel(f"it contains a {type(model).__name__}, not a model")
         check_is_fitted(model)
         check_model(model)
     except Exception as error:
@@ -310,7 +309,7 @@ def _schema(archive):
 
 
 def _untrusted(schema):
-    """Names of the types and loaders in a skops schema that are not on our lists."""
+    """Return the names of the types and loaders in a skops schema that are not allowed."""
     found, todo = set(), [schema]
     while todo:
         node = todo.pop()
@@ -328,6 +327,6 @@ def _untrusted(schema):
 
 
 def _short(error):
-    """The first line of what an exception says."""
+    """Return the first line of an exception's message."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

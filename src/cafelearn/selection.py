@@ -1,7 +1,7 @@
-"""Compare clusterings of the same rows: a likelihood score, agreement, and the choice.
+"""Compare clusterings of the same rows: likelihood score, agreement, and the choice.
 
-Everything is computed from sums that can be added over disjoint sets of rows (`Tally`), so
-that rows in memory and the blocks of a Dask collection go through the same code.
+All results are computed from sums that add up over disjoint sets of rows (`Tally`), so
+that rows in memory and the blocks of a Dask collection share the code.
 """
 
 from typing import NamedTuple
@@ -23,18 +23,18 @@ from cafelearn.theory import normalized_objective
 
 __all__ = ["likelihood_score"]
 
-# Rows that are standardised at a time.
+# Rows per batch.
 ROWS = 65_536
 # Scores and sums of agreement this close, relatively, are ties.
 TIE = 1e-9
 # The smallest or largest value of a feature is an atom if this share of the rows have it.
 ATOM = 0.1
-# Rows that the distribution of all rows counts as, in each cluster, and their scatter.
+# Prior weight of the distribution of all rows in each cluster, in rows, and its scatter.
 PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
-    """What must be known of all rows before the sums of some of them mean anything."""
+    """Statistics of all rows, in whose units sums over some of them are computed."""
 
     mean: np.ndarray  # (m,)
     scale: np.ndarray  # (m,) standard deviation, 1 for constant features
@@ -44,16 +44,16 @@ class Frame(NamedTuple):
     one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
 
     def standardise(self, X):
-        """Rows in units of the standard deviation, about the mean."""
+        """Standardise rows to mean 0 and standard deviation 1."""
         return (X.astype(np.float64) - self.mean) / self.scale
 
 
 def make_frame(mean, variance, low, high, shares, codes=None, sums=None):
-    """The Frame of rows with these moments and extrema.
+    """Make the Frame of rows with these moments and extrema.
 
     `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
-    `codes` are the numbers of the columns' variables, if they have others than themselves,
-    and `sums` their largest sums, see `largest_sums`.
+    `codes` are the numbers of the columns' variables, or None without groups, and `sums` are
+    their `largest_sums`.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     scale = np.sqrt(np.where(low == high, 1.0, variance))
@@ -69,7 +69,7 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None):
 
 
 def _one_hot(codes, sums, only_two):
-    """The variables of several columns that are one-hot: two values, one of them large."""
+    """Find the one-hot variables: columns of two values of which one is large in each row."""
     several = several_columns(codes)
     if not several.any():
         return None
@@ -79,7 +79,7 @@ def _one_hot(codes, sums, only_two):
 
 
 def frame_of(X, sample_weight=None, codes=None):
-    """The Frame of rows in memory; `codes` are the numbers of the columns' variables."""
+    """Make the Frame of rows in memory; `codes` are the numbers of the columns' variables."""
     mean = X.mean(axis=0, dtype=np.float64)
     low, high = X.min(axis=0), X.max(axis=0)
     mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
@@ -89,7 +89,7 @@ def frame_of(X, sample_weight=None, codes=None):
 
 
 def count_extremes(X, mass, low, high):
-    """Mass of the rows at the smallest and at the largest value of each feature, (2, m)."""
+    """Sum the mass of the rows at the extremes of each feature, of shape (2, m)."""
     return np.stack([mass @ (low == X), mass @ (high == X)])
 
 
@@ -103,14 +103,14 @@ class ClusterSums(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Sums over some rows for several clusterings of them; those of other rows are added."""
+    """Sums over some rows for several clusterings of them; additive over disjoint rows."""
 
     clusters: list  # one ClusterSums for each clustering
     tables: dict  # (i, j) with j < i: rows of each pair of labels, (k_i, k_j)
 
 
 def tally(X, labellings, sizes, frame, sample_weight=None):
-    """The Tally of these rows; `sizes` are the numbers of clusters of the labellings."""
+    """Compute the Tally of these rows; `sizes` are the numbers of clusters."""
     m = X.shape[1]
     clusters = [
         ClusterSums(np.zeros(k), np.zeros((k, m)), np.zeros((k, m)), np.zeros((2, k, m)))
@@ -138,7 +138,7 @@ def tally(X, labellings, sizes, frame, sample_weight=None):
 
 
 def contingency_tables(labellings, sizes):
-    """Rows of each pair of labels, for each pair (i, j), j < i, of clusterings."""
+    """Count the rows of each pair of labels, for each pair (i, j), j < i, of clusterings."""
     return {
         (i, j): np.bincount(
             labellings[i].astype(np.int64) * sizes[j] + labellings[j],
@@ -150,7 +150,7 @@ def contingency_tables(labellings, sizes):
 
 
 def add_tallies(parts):
-    """The Tally of all rows from those of disjoint parts, in their order."""
+    """Add the Tallies of disjoint parts, in order."""
     return Tally(
         [
             ClusterSums(*(np.sum(field, axis=0) for field in zip(*sums, strict=True)))
@@ -164,7 +164,7 @@ def add_tallies(parts):
 
 
 def likelihood_scores(tally, frame):
-    """The score of each clustering of a Tally, see :func:`likelihood_score`."""
+    """Compute the score of each clustering of a Tally, see :func:`likelihood_score`."""
     return np.array([_score(sums, frame) for sums in tally.clusters])
 
 
@@ -180,14 +180,14 @@ def _score(sums, frame):
     score = float((mass * np.log((mass + 1) / (n + k))).sum())
     if frame.one_hot is not None:
         score += _category_score(sums, frame)
-    # The shares of the atoms and of what is between them.
+    # The shares of the atoms and of the values between them.
     between = np.maximum(mass - atoms.sum(axis=0), 0.0)
     between[:, used.all(axis=0) & (between.sum(axis=0) <= TIE * n)] = 0.0
     for part in (*atoms, between):
         score += _share_score(part, mass, n)
     gaussian = between.sum(axis=0) > 0
     score -= price * k * float((used.sum(axis=0) + gaussian - 1).sum())
-    # The Gaussian of what is between the atoms, in units of its own standard deviation.
+    # The Gaussian of the values between the atoms, in units of their standard deviation.
     between = between[:, gaussian]
     for side, extreme in enumerate((frame.low, frame.high)):
         t = ((extreme - frame.mean) / frame.scale)[varies]
@@ -198,7 +198,7 @@ def _score(sums, frame):
     total = between.sum(axis=0)
     variance = np.maximum(second.sum(axis=0) / total - (first.sum(axis=0) / total) ** 2, TIE)
     scatter /= variance
-    # One variance per cluster, or one for all clusters: whichever describes a feature better.
+    # One variance per cluster, or one for all clusters: the better of the two per feature.
     own = (scatter + SCATTER) / (between + PRIOR)
     shared = scatter.sum(axis=0) / total + TIE
     own_fit = -0.5 * (between * np.log(own) + scatter / own).sum(axis=0) - 2 * k * price
@@ -207,14 +207,14 @@ def _score(sums, frame):
 
 
 def _category_score(sums, frame):
-    """The part of one-hot variables: one distribution over the categories of each."""
+    """Score the one-hot variables: one distribution over the categories of each."""
     found = sums.mass > 0
     mass, n, k = sums.mass[found], sums.mass.sum(), len(sums.mass)
     score = 0.0
     for variable in np.unique(frame.one_hot[frame.one_hot >= 0]):
         parts = sums.atoms[1][found][:, frame.one_hot == variable].T
         rest = np.maximum(mass - parts.sum(axis=0), 0.0)
-        if rest.sum() > TIE * n:  # rows of none of the categories that have a column
+        if rest.sum() > TIE * n:  # rows in none of the encoded categories
             parts = np.vstack([parts, rest])
         score -= 0.5 * np.log(n) * k * (len(parts) - 1)
         for part in parts:
@@ -223,7 +223,7 @@ def _category_score(sums, frame):
 
 
 def _share_score(part, mass, n):
-    """Log likelihood of the rows that are in one part of a distribution, in each cluster."""
+    """Compute the log likelihood of the rows in one part of a distribution, per cluster."""
     share = (part + PRIOR * (part.sum(axis=0) / n)) / (mass + PRIOR)
     return float((part * np.log(np.where(part > 0, share, 1.0))).sum())
 
@@ -237,10 +237,10 @@ def likelihood_score(
 ) -> float:
     """Score a clustering by a penalised classification likelihood; higher is better.
 
-    The score compares clusterings of the same rows, wherever they come from: of two, the one
-    with the higher score describes the rows better. It does not depend on the units of the
-    features, and its value means nothing by itself. It compares clusterings with the same
-    number of clusters well, and is no good guide to that number.
+    The score compares clusterings of the same rows by any method: the one with the higher
+    score describes the rows better. It does not depend on the units of the features, and
+    only differences between scores are meaningful. It compares clusterings with the same
+    number of clusters well; do not use it to choose that number.
 
     Parameters
     ----------
@@ -249,11 +249,11 @@ def likelihood_score(
     labels : array-like of shape (n_samples,)
         The cluster of each row: integers, strings or anything else that can be sorted.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weight of each row; an integer weight is the same as repeating the row.
+        Weight of each row; an integer weight is equivalent to repeating the row.
     feature_groups : array-like of shape (n_features,), default=None
-        A label for each feature, equal for those of one variable. The columns of a one-hot
-        encoded variable are then one distribution over its categories; without labels they
-        are as many features of two values.
+        One label per feature; features of one variable have the same label. The columns of a
+        one-hot encoded variable are then scored as one distribution over its categories;
+        without labels they are independent binary features.
 
     Returns
     -------
@@ -277,16 +277,16 @@ def likelihood_score(
     - minus half of log n for each parameter: k for each atom beyond the first category, 2 k
       or k + 1 for a Gaussian.
 
-    The categories of a one-hot variable of `feature_groups` are like the atoms of one feature:
-    h_lc rows of cluster l have category c, and k parameters are paid for each category but
+    The categories of a one-hot variable of `feature_groups` are scored like the atoms of one
+    feature: h_lc rows of cluster l have category c, with k parameters for each category but
     one. Other variables of several features are scored feature by feature.
 
-    Without atoms, a cluster without zeros in a feature that is mostly zero, or with zeros
-    alone, would be worth any price: the variance there vanishes.
+    Without atoms, the score would be unbounded: a cluster with only zeros in a feature that
+    is mostly zero has variance 0 there.
 
     See Also
     --------
-    sklearn.metrics.silhouette_score : A score that takes distances for granted.
+    sklearn.metrics.silhouette_score : A score by distances.
 
     Examples
     --------
@@ -324,8 +324,8 @@ def likelihood_score(
 
 
 def adjusted_rand_index(table):
-    """The adjusted Rand index of two clusterings, from the table of their labels."""
-    # Python's integers: products of numbers of rows exceed 64 bits.
+    """Compute the adjusted Rand index of two clusterings from their contingency table."""
+    # Python's integers, because products of numbers of rows exceed 64 bits.
     table = table.astype(object)
     n_rows, squares = int(table.sum()), int((table * table).sum())
     rows, columns = int((table.sum(axis=1) ** 2).sum()), int((table.sum(axis=0) ** 2).sum())
@@ -344,7 +344,7 @@ def adjusted_rand_index(table):
 
 
 def agreement_matrix(tables, n_clusterings):
-    """Adjusted Rand indices between clusterings, from `contingency_tables`."""
+    """Compute the adjusted Rand indices between clusterings from `contingency_tables`."""
     matrix = np.eye(n_clusterings)
     for (i, j), table in tables.items():
         matrix[i, j] = matrix[j, i] = adjusted_rand_index(table)
@@ -352,21 +352,21 @@ def agreement_matrix(tables, n_clusterings):
 
 
 def by_likelihood(models, scores, agreement):
-    """The clustering with the highest score; of ties the first."""
+    """Return the clustering with the highest score, the first of ties."""
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 
 
 def by_agreement(models, scores, agreement):
-    """The clustering with the highest total agreement with the others (Algorithm 2).
+    """Return the clustering with the highest total agreement with the others (Algorithm 2).
 
-    Ties, which are the rule for two candidates, go to the model whose objective is lower
+    Ties, which always occur with two candidates, go to the model whose objective is lower
     relative to its bounds (Theorem 2), then to the smaller exponent, then to the first.
     """
     total = agreement.sum(axis=1) - 1
 
     def rank(i):
-        # Rounded, so that the order of a sum does not decide.
+        # Rounded, so that the order of summation does not decide.
         dispersions = sum_over_variables(models[i].dispersions_, variable_codes(models[i]))
         position = normalized_objective(dispersions, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i

@@ -1,4 +1,4 @@
-"""The command: draw cases until the time is over, print findings and how to see them again."""
+"""The command: draw cases until the time is over, and print findings with their cases."""
 
 import argparse
 import json
@@ -89,7 +89,7 @@ def report(worker, case, findings):
 
 
 def kind(finding):
-    """The first words of a finding, which say what it is about."""
+    """Return the first words of a finding, which identify its kind."""
     return finding.split(" [")[0].split(":")[0].split(" by ")[0]
 
 

@@ -1,4 +1,4 @@
-"""Hostile fits: a case is a dictionary, and from it follow data, weights and parameters."""
+"""Extreme fits: a case is a dictionary that determines data, weights and parameters."""
 
 import numpy as np
 

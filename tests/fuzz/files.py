@@ -1,4 +1,4 @@
-"""Damaged model files and tables: each is refused with one line, or read as what it is."""
+"""Damaged model files and tables: each is rejected with a one-line error, or read correctly."""
 
 import io
 import json
@@ -144,7 +144,7 @@ def run_model(case):
 
 
 def use(model):
-    """A model that was loaded works, or says in one line why it does not."""
+    """Check that a loaded model works or raises a one-line error."""
     rows = TABLE if isinstance(model, TabularCAFE) else ROWS
     try:
         with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What a fit must satisfy, computed from the data alone, in extended precision.
+"""Conditions of a correct fit, computed from the data alone in extended precision.
 
 Written from the paper, as `tests/reference.py`; dispersions are kept as logarithms here,
 because those of hostile data fit into no float.
@@ -44,7 +44,7 @@ def is_doubtful(X, labels, weights):
 
 
 def log_offset(case, X, log_d, weights):
-    """log of what is added to the dispersions (see MinkowskiWeightedKMeans)."""
+    """Compute the log of the dispersion offset (see MinkowskiWeightedKMeans)."""
     offset = case["offset"]
     if offset == "mean":
         return log_mean(log_d)

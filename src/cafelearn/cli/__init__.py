@@ -24,8 +24,7 @@ def main(args: list[str] | None = None) -> int:
     Returns
     -------
     exit_code : int
-        0 if all went well, 1 if something failed, 2 for wrong usage or bad input, 130 if
-        it was interrupted.
+        0 on success, 1 on failure, 2 for wrong usage or bad input, 130 after an interrupt.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The commands of `cafe`, and what becomes of wrong arguments."""
+"""The application `cafe`: its commands and the handling of wrong arguments."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# Each module has a function register(app) and imports nothing heavy before its command runs.
+# Each module has a function register(app) and delays slow imports until its command runs.
 for _name in ("demo", "fit", "place", "bench", "experiment"):
     if find_spec(f"cafelearn.cli.{_name}"):
         import_module(f"cafelearn.cli.{_name}").register(app)
@@ -48,7 +48,7 @@ def _options(
 
 
 def _open_streams():
-    """Open standard streams that are closed (``>&-``), so that no file takes their place."""
+    """Open closed standard streams (``>&-``), so that no file gets their descriptors."""
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -59,7 +59,7 @@ def _open_streams():
 
 
 def _short_form(error, context):
-    """The option of one dash that a wrong one of two dashes may mean, in brackets."""
+    """Suggest the short option for a wrong long one, in brackets."""
     wrong = getattr(error, "option_name", None) or ""
     if context is None or not wrong.startswith("--"):
         return ""
@@ -69,10 +69,10 @@ def _short_form(error, context):
 
 
 def run(args):
-    """Run the app; every end is an exit code, and wrong usage is one line on stderr."""
+    """Run the app and return an exit code; report wrong usage in one line on stderr."""
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal cannot show must not end the program.
+        # A name that the terminal cannot encode must not raise.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -83,11 +83,11 @@ def run(args):
         sys.stderr.write("cafe: interrupted\n")
         return 130
     except BrokenPipeError:
-        # The reader has gone; what is left in the buffer has nowhere to go.
+        # The reader of the pipe has gone; discard the rest of the buffer.
         silence(sys.stdout)
         return 1
     except Exception as error:
-        # Click's exceptions, whether typer brings its own click or imports it.
+        # click's exceptions, whether typer vendors click or imports it.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)

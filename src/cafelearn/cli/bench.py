@@ -32,7 +32,7 @@ def bench(
     """Time one iteration of mwk-means against one of scikit-learn's KMeans, on one thread."""
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
-            raise ValueError(f"--clusters {clusters}: there are only {rows} rows.")
+            raise ValueError(f"--clusters {clusters} needs as many rows, got --rows {rows}.")
         from cafelearn._compiling_note import note_compiling
 
         note_compiling(run.note)

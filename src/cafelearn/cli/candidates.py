@@ -1,4 +1,4 @@
-"""The options of `cafe fit` that say what CAFE tries, and how it chooses."""
+"""The options of `cafe fit` for the candidates of CAFE and the choice among them."""
 
 from cafelearn._words import listed
 
@@ -9,7 +9,7 @@ OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
 
 
 def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, n_init):
-    """Parameters of CAFE from the options that are given; it has defaults for the others."""
+    """Convert the given options to parameters of CAFE."""
     from cafelearn._cafe import PAPER
 
     exponents = _values("p", p, _number)
@@ -22,7 +22,7 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
         "rescaling": rescaling,
         "n_init": n_init,
     }
-    # No scaling is None as well, and known by its option.
+    # "No scaling" is also None, so look at the option.
     known = {
         name: value
         for name, value in given.items()
@@ -35,13 +35,13 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
             option = OPTIONS.get(name, name)
             raise ValueError(
                 f"--paper sets --{option} {_text(PAPER[name])}, but --{option} {_text(value)} "
-                "is given; leave one of the two out."
+                "is given; omit one of the two."
             )
     return PAPER
 
 
 def numbers_of_clusters(text):
-    """The parameter n_clusters of CAFE from -k: one number, "auto", a range or a list."""
+    """Convert -k to n_clusters of CAFE: one number, "auto", a range or a list."""
     text = text.strip()
     if text == "auto":
         return text
@@ -61,7 +61,7 @@ def numbers_of_clusters(text):
 
 
 def _values(option, texts, parse):
-    """The values of an option that may be repeated and separated by commas, or None."""
+    """Return the values of an option that may be repeated or separated by commas, or None."""
     if not texts:
         return None
     return [parse(part.strip()) for text in texts for part in text.split(",")]
@@ -104,7 +104,7 @@ def _offset(text):
 
 
 def _text(value):
-    """A value as it is typed."""
+    """Format a value as on the command line."""
     if isinstance(value, tuple):
         return ",".join(_text(item) for item in value)
     if value is None:

@@ -1,4 +1,4 @@
-"""cafe demo: measurements blurred in some classes, k-means against CAFE, and a report."""
+"""cafe demo: compare k-means and CAFE on data with noise in some classes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,10 +30,10 @@ def demo(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Blur each measurement of the wine data in one cultivar, and see what CAFE makes of it.
+    """Compare PCA and CAFE on the wine data with noise in some cultivars.
 
-    A measurement that is noise in one cultivar still tells the other two apart. Methods that
-    weigh it alike everywhere are misled; CAFE learns a weight for each cluster.
+    Each measurement gets noise in one cultivar and still separates the other two. CAFE learns
+    a weight for each measurement in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
         from cafelearn._files import check_output
@@ -42,8 +42,8 @@ def demo(
         X, y, noise = _noisy(seed)
         run.say(f"Wine: {len(X)} wines of 3 cultivars, {X.shape[1]} measurements.")
         run.say(
-            "Noise as wide as its range is added to each measurement in one cultivar; in the "
-            "other two it is left as it is."
+            "Each measurement gets noise as wide as its range in one cultivar and is unchanged "
+            "in the other two."
         )
         cafe = _compare(run, X, y, seed, jobs)
         _show_weights(run, cafe, y, noise, X.columns)
@@ -52,7 +52,7 @@ def demo(
 
 
 def _noisy(seed):
-    """Rows in units of their range, their classes, and the (class, feature) pairs blurred."""
+    """Return the rows in units of their range, their classes, and the noisy pairs."""
     import numpy as np
     from sklearn.datasets import load_wine
 
@@ -69,7 +69,7 @@ def _noisy(seed):
 
 
 def _compare(run, X, y, seed, jobs):
-    """Fit CAFE, cluster the rows by other means, and show the agreement with the classes."""
+    """Fit CAFE and other methods, and show their agreement with the classes."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA
     from sklearn.metrics import adjusted_rand_score
@@ -91,7 +91,7 @@ def _compare(run, X, y, seed, jobs):
         "k-means": ("k-means on the measurements", clusters(X)),
         "PCA": (f"k-means on {n_components} features by PCA", clusters(pca)),
         "CAFE": (f"k-means on {n_components} features by CAFE", clusters(features)),
-        "clusters": ("the clusters of CAFE", cafe.labels_),
+        "clusters": ("clusters of CAFE", cafe.labels_),
     }
     table = make_table("method", ">adjusted Rand index")
     scores = run.facts["ari"] = {}
@@ -104,7 +104,7 @@ def _compare(run, X, y, seed, jobs):
 
 
 def _show_weights(run, cafe, y, noise, names):
-    """Where the noise is beside what the weights have become, one row per measurement."""
+    """Show the noise and the weights, one row per measurement."""
     import numpy as np
 
     from cafelearn.plotting._estimators import match_clusters
@@ -123,11 +123,11 @@ def _show_weights(run, cafe, y, noise, names):
             *("~~~~" if blurred else "" for blurred in noise[:, v]),
             *(f"{shade(weights[l, v] / top)} {weights[l, v]:.2f}" for l in range(len(weights))),
         )
-    run.show("What was blurred (~) in each cultivar, and the weights that CAFE learnt", table)
+    run.show("Noise (~) in each cultivar, and the weights of CAFE", table)
     clean, blurred = weights[~noise], weights[noise]
     run.say(
-        f"Mean weight {clean.mean():.3f} where a measurement was left as it is, "
-        f"{blurred.mean():.3f} where it was blurred. CAFE was not told which is which."
+        f"Mean weight without noise {clean.mean():.3f}, with noise {blurred.mean():.3f}. CAFE "
+        "did not use the cultivars."
     )
     run.facts["weights"] = {
         name: dict(zip(names, weights[l].tolist(), strict=True))
@@ -147,7 +147,7 @@ def _write_report(run, cafe, X, y, path, force):
             X,
             path,
             y=y,
-            title="CAFE on blurred wine measurements",
+            title="CAFE on noisy wine measurements",
             source=SOURCE,
             command="cafe demo",
             force=force,

@@ -1,4 +1,4 @@
-"""cafe reproduce, tables, study and theory: the experiments and their results."""
+"""cafe reproduce, tables, study and theory: run experiments and show their results."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +25,7 @@ SUFFIXES = {"text": "txt", "md": "md", "latex": "tex", "csv": "csv", "html": "ht
 
 
 class Format(StrEnum):
-    """How to write a table."""
+    """Format of a table."""
 
     text = "text"
     md = "md"
@@ -62,7 +62,7 @@ def reproduce(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Run the paper's experiment, and lay its tables beside the published ones."""
+    """Run the paper's experiment and compare its tables with the published ones."""
     with session("reproduce", quiet, as_json, debug) as run:
         from cafelearn.experiments import QUICK, Plan, Settings, read_results, run_grid
 
@@ -99,7 +99,7 @@ def study(
     tasks: Names = None,
     versions: Annotated[
         int | None,
-        typer.Option(min=1, help="At most so many versions of each data set."),
+        typer.Option(min=1, help="Largest number of versions of each data set."),
     ] = None,
     jobs: Processes = -1,
     scheduler: Scheduler = None,
@@ -108,7 +108,7 @@ def study(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Compare CAFE with what else one could take: how good are the labels and the features?"""
+    """Compare the labels and features of CAFE with those of other methods."""
     with session("study", quiet, as_json, debug) as run:
         from cafelearn.experiments import StudyPlan, read_study, run_study
         from cafelearn.experiments.answers_text import render, summarise
@@ -145,12 +145,12 @@ def tables(
     directory: Annotated[
         Path, typer.Argument(help="Directory of cafe reproduce, or a CSV file of runs.")
     ],
-    format: Annotated[Format, typer.Option(help="How to write the tables.")] = Format.text,
+    format: Annotated[Format, typer.Option(help="Format of the tables.")] = Format.text,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Print Tables 1 and 2 of the paper: ours beside the published, with z for each cell."""
+    """Print Tables 1 and 2 of the paper: our and the published values, with z for each cell."""
     with session("tables", quiet, as_json, debug) as run:
         from cafelearn.experiments import read_results
         from cafelearn.experiments.compare import against_published
@@ -197,7 +197,7 @@ def theory(
 
 
 def _write_results(run, results, directory):
-    """The tables in all formats, the comparison in words and the report."""
+    """Write the tables in all formats, the comparison in words and the report."""
     from cafelearn.experiments.compare import compare, summary
     from cafelearn.experiments.tables import render
 
@@ -209,7 +209,7 @@ def _write_results(run, results, directory):
     try:
         from cafelearn.report import write_experiment_report
 
-        # Those of cafe theory, if they were drawn into the same directory.
+        # The figures of cafe theory, if they are in the same directory.
         figures = {path.stem: path for path in sorted(directory.glob("figure-*.png"))}
         files.append(
             write_experiment_report(

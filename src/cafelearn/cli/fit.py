@@ -1,4 +1,4 @@
-"""cafe fit: a table in; features, a model and a report out."""
+"""cafe fit: fit CAFE to a table; write features, a model and a report."""
 
 import time
 from enum import StrEnum
@@ -64,12 +64,12 @@ def fit(
         typer.Option(
             "-r",
             "--components",
-            help="Number of features to extract; half of all if left out.",
+            help="Number of features to extract; half of all by default.",
             min=1,
         ),
     ] = None,
     extractor: Annotated[
-        Extractor, typer.Option(help="How to extract features.", rich_help_panel=METHOD)
+        Extractor, typer.Option(help="Method of feature extraction.", rich_help_panel=METHOD)
     ] = Extractor.pca,
     paper: Annotated[
         bool,
@@ -114,7 +114,7 @@ def fit(
     rescaling: Annotated[
         str | None,
         typer.Option(
-            help="What to extract features from, such as distances, origin or centroid.",
+            help="Rescaling before the extraction: distances, origin or centroid.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -142,12 +142,12 @@ def fit(
     ] = None,
     row_id: Annotated[
         str | None,
-        typer.Option("--id", help="Column that names the rows.", rich_help_panel=COLUMNS),
+        typer.Option("--id", help="Column of row names.", rich_help_panel=COLUMNS),
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns of categories, if they are numbers or would be left out. "
+            help="Columns to treat as categories, if they are numbers or would be left out. "
             f"{options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
@@ -155,7 +155,7 @@ def fit(
     numeric: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns to use as numbers, although they look like identifiers. "
+            help="Columns to treat as numbers, although they look like identifiers. "
             f"{options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
@@ -163,7 +163,7 @@ def fit(
     impute: Annotated[
         Impute | None,
         typer.Option(
-            help="Fill missing numbers by the median, categories by the most frequent.",
+            help="Impute missing numbers by the median, categories by the most frequent.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -181,9 +181,7 @@ def fit(
     ] = None,
     profile: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the profile of each cluster to this table.", rich_help_panel=OUTPUT
-        ),
+        typer.Option(help="Write the cluster profiles to this file.", rich_help_panel=OUTPUT),
     ] = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
@@ -194,7 +192,7 @@ def fit(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Cluster the rows of a table, weigh its features and extract new ones.
+    """Cluster the rows of a table, weight its features and extract new ones.
 
     Text columns become categories, dates numbers. Identifiers, free text and constant columns
     are left out. Rows are numbered from 0.
@@ -233,7 +231,7 @@ def fit(
 
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
-    """Everything that can fail about the files before anything is computed.
+    """Check all files before the computation.
 
     Returns whether the data is read with Dask.
     """
@@ -261,7 +259,7 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
 
 
 def _set_columns(estimator, frame, label):
-    """Check the names of columns against the table, and tell the estimator."""
+    """Check the column names against the table and set them on the estimator."""
     for option, name in (("--label", label), ("--id", estimator.id_column)):
         if name is not None and name not in frame.columns:
             raise ValueError(
@@ -353,7 +351,7 @@ def _fit(run, estimator, frame, label):
 
 
 def _write_profile(profile, path, force):
-    """The profile as a file, if that is wanted; what was written, by name."""
+    """Write the profile if requested; return the file by name."""
     if path is None:
         return {}
     from cafelearn.cli.writing import write_table

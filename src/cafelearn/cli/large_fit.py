@@ -1,4 +1,4 @@
-"""cafe fit on tables that need not fit into memory: the same steps, partition by partition."""
+"""cafe fit on tables larger than memory: the same steps, partition by partition."""
 
 import time
 from typing import NamedTuple
@@ -16,16 +16,16 @@ from cafelearn.cli.summary import (
     show_fit,
 )
 
-# Rows that a report is made from.
+# Number of rows in the sample for the report.
 REPORT_ROWS = 10_000
 # A column of classes has fewer values.
 MOST_CLASSES = 1_000
 
 
 def fit(run, estimator, large, label, out, force):
-    """Fit, look at every row once more, write the features, and say what was found.
+    """Fit, make one more pass that writes the features, and record the facts.
 
-    Returns the profile of the clusters.
+    Return the profile of the clusters.
     """
     from cafelearn.cli.progress import watch
 
@@ -45,7 +45,7 @@ def fit(run, estimator, large, label, out, force):
 
 
 def sample(estimator, large, label, seed):
-    """At most REPORT_ROWS rows: a table, its rows' names and their classes."""
+    """Sample at most REPORT_ROWS rows: a table, its row names and their classes."""
     import dask
     import pandas as pd
 
@@ -71,7 +71,7 @@ def _take(frame, places):
 
 
 class Survey(NamedTuple):
-    """What was seen of some rows."""
+    """Statistics of some rows."""
 
     counts: np.ndarray  # rows of each cluster
     n_doubtful: int
@@ -81,7 +81,7 @@ class Survey(NamedTuple):
 
 
 def _survey(run, estimator, large, label, out, force):
-    """One pass over all rows, which writes their features if that is wanted."""
+    """Make one pass over all rows, which writes their features if requested."""
     worker, id_type = for_parts(estimator), large.types.get(estimator.id_column)
     parts = over_parts(run, _survey_part, large, worker, label, id_type, out=out, force=force)
     return _merged(parts)
@@ -105,7 +105,7 @@ def _survey_part(frame, first, path, estimator, label, id_type):
 def _classes(known, cluster, k):
     import pandas as pd
 
-    codes, distinct = pd.factorize(known)  # -1 where there is none
+    codes, distinct = pd.factorize(known)  # -1 if missing
     if len(distinct) > MOST_CLASSES:
         raise ValueError(
             f"--label {known.name!r} needs fewer than {MOST_CLASSES:,} classes, but one part "
@@ -136,7 +136,7 @@ def _by_margin(row):
 
 
 def _agreement(classes, label):
-    """ARI and NMI with known classes, from the table of their rows in each cluster."""
+    """Compute ARI and NMI with known classes from their counts in each cluster."""
     from scipy.stats import entropy
     from sklearn.metrics import mutual_info_score
 

@@ -1,4 +1,4 @@
-"""Passes over tables that need not fit into memory: where they run and what they write."""
+"""Passes over tables larger than memory, on threads or a cluster."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ SECONDS = 10
 
 
 def check_scheduler(data, scheduler):
-    """Whether the data is read with Dask; raise if it is not and there is a scheduler."""
+    """Return whether the data is read with Dask; raise if not, but a scheduler is given."""
     if not is_large(data):
         if scheduler is not None:
             raise ValueError(
@@ -28,24 +28,24 @@ def check_scheduler(data, scheduler):
 
 
 def check_features(out, force, **sources):
-    """Raise unless features can be written to the directory `out`, which holds no source."""
+    """Raise unless features can be written to the directory `out`, apart from all sources."""
     from cafelearn._files import check_directory
 
     if out.suffix.lower() not in ("", *PARQUET):
         raise ValueError(
-            f"--out {out}: the features of so many rows are written as a directory of Parquet "
-            "files; its name should end in .parquet or in nothing."
+            f"--out {out}: the features of a directory or array are written to a directory of "
+            "Parquet files; its name must end in .parquet or have no extension."
         )
     for what, path in sources.items():
         if out.resolve() in (path.resolve(), *path.resolve().parents):
-            raise ValueError(f"--out {out} is where the {what} is read from.")
+            raise ValueError(f"--out {out} is or contains the {what} to read.")
     check_directory(out, ".parquet", force)
     need("pyarrow", "--out", "cli")
 
 
 @contextmanager
 def computing(scheduler, jobs):
-    """Where the body computes: on threads of this process, or on a cluster that is there."""
+    """Compute the body on threads of this process or on an existing cluster."""
     if scheduler is None:
         import dask
         from joblib import effective_n_jobs
@@ -68,7 +68,7 @@ def computing(scheduler, jobs):
 
 
 def read(run, data, tell):
-    """The table; how large it is goes to the facts of the run, and to `tell` in words."""
+    """Open the table; record its size in the facts of the run and pass it to `tell`."""
     large = read_large(data, run.remark)
     n_rows, n_parts = sum(large.lengths), len(large.lengths)
     n_columns = len(large.frame.columns)
@@ -81,11 +81,11 @@ def read(run, data, tell):
 
 
 def over_parts(run, function, large, *arguments, out=None, force=False):
-    """What ``function(frame, first, path, *arguments)`` gives for each part, in their order.
+    """Return ``function(frame, first, path, *arguments)`` of each part, in order.
 
-    `first` is the number of its first row and `path` the file to write its features to, in
-    the directory `out`. That is there when all have been written, or not at all. Without
-    `out` the path is None.
+    `first` is the number of its first row and `path` the file for its features in the
+    directory `out`, which is created once all parts have been written. Without `out` the path
+    is None.
     """
     import dask
 
@@ -101,12 +101,12 @@ def over_parts(run, function, large, *arguments, out=None, force=False):
             )
             for i, part in enumerate(large.frame.to_delayed())
         ]
-        with _alike_once():
+        with _similar_once():
             return _results(run, tasks)
 
 
 def for_parts(estimator):
-    """A copy of a TabularCAFE that takes one thread, as there are others, and little room."""
+    """Copy a TabularCAFE for use on one of several threads, without large attributes."""
     from cafelearn._dask.lazy import detached
 
     worker, cafe = detached(estimator), detached(estimator.cafe_)
@@ -118,8 +118,8 @@ def for_parts(estimator):
 def write_part(table, path, id_type=None):
     """Write the features of some rows.
 
-    `id_type` is the type of the names in the first column. A part that lacks some would
-    have another one if it were left to pandas, and the parts would not fit together.
+    `id_type` is the type of the row names in the first column. Without it, pandas would
+    infer another type for parts with missing names.
     """
     import pyarrow as pa
 
@@ -141,7 +141,7 @@ def _directory(out, force):
 
 
 def _results(run, tasks):
-    """What the tasks give; it shows how many are done."""
+    """Run the tasks, show their progress, and return their results."""
     import dask
 
     from cafelearn.cli.progress import counting
@@ -177,15 +177,15 @@ def _on_cluster(tasks, update):
             found[future.key] = result
             update(len(found), len(tasks))
     except BaseException:
-        # As long as somebody looks at the exception, the futures would be wanted.
+        # The traceback of the exception would keep the futures alive.
         client.cancel(futures)
         raise
     return [found[future.key] for future in futures]
 
 
 @contextmanager
-def _alike_once():
-    """Of warnings in the body that differ in numbers only, show the first, at the end."""
+def _similar_once():
+    """Show only the first of the body's warnings that differ only in numbers, at the end."""
     found = {}
 
     def keep(message, *where):
@@ -195,5 +195,5 @@ def _alike_once():
         warnings.showwarning = keep
         yield
     for (message, where), *others in found.values():
-        more = " There is more of that in other parts." if others else ""
+        more = " Other parts have similar warnings." if others else ""
         warnings.showwarning(message + more, *where)

@@ -1,4 +1,4 @@
-"""Tables that need not fit into memory, as Dask dataframes: Parquet directories and arrays."""
+"""Read tables larger than memory as Dask dataframes: Parquet directories and arrays."""
 
 import re
 from pathlib import Path
@@ -10,35 +10,35 @@ from cafelearn._words import listed
 from cafelearn.cli.reading import repaired
 
 PARQUET = (".parquet", ".parq", ".pq")
-# Bytes of one partition, as numbers. Row groups are not divided. A thread that encodes and
-# assigns a partition needs some six times as much.
+# Bytes of one partition in memory. Row groups are not divided. A thread needs about six times
+# as much to encode and assign a partition.
 PARTITION = 8 * 2**20
 LARGE = 256 * 2**20
-# What pandas and Dask call an index that has no name.
+# Names of unnamed indexes in pandas and Dask.
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
 
 class Large(NamedTuple):
-    """A table of which only the outline is in memory."""
+    """A lazy table."""
 
     frame: object  # dask.dataframe.DataFrame
     lengths: list  # rows of each partition
-    types: dict  # column -> its type in the files, where they are Parquet
+    types: dict  # column -> its type in Parquet files
 
 
 def is_large(path):
-    """Whether a path is read with Dask: any directory, and arrays in NumPy's format."""
+    """Check whether a path is read with Dask: any directory and .npy files."""
     path = Path(path)
     return path.is_dir() or path.suffix.lower() == ".npy"
 
 
 def read_large(path, remark=lambda text: None):
-    """The table in a directory of Parquet files, a Zarr array or a .npy file.
+    """Open a directory of Parquet files, a Zarr array or a .npy file.
 
-    `remark` is called with a sentence for everything that was repaired or guessed.
+    `remark` is called with a sentence for each repair or guess.
     """
     need_dask(path)
-    path = Path(path).absolute()  # workers may have been started elsewhere
+    path = Path(path).absolute()  # workers may have another working directory
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
     if path.is_dir() and not is_zarr(path):
@@ -47,7 +47,7 @@ def read_large(path, remark=lambda text: None):
 
 
 def need_dask(path):
-    """Raise if what reads such a path is not installed."""
+    """Raise if the package that reads such a path is not installed."""
     try:
         import dask.dataframe  # noqa: F401
     except ImportError as error:
@@ -57,7 +57,7 @@ def need_dask(path):
 
 
 def is_zarr(path):
-    """Whether a directory is a Zarr array."""
+    """Check whether a directory is a Zarr array."""
     marks = ("zarr.json", ".zarray", ".zgroup")
     return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
 
@@ -100,14 +100,14 @@ def _parquet_files(path):
         raise ValueError(f"{path} is an empty directory.")
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
     below = [folder.name for folder in folders if found(folder)]
-    hint = f" There are some in {listed(below, most=3)}; give one of these." if below else ""
+    hint = f" There are some in {listed(below, most=3)}; use one of these." if below else ""
     raise ValueError(
         f"{path} is a directory without Parquet files ({', '.join(PARQUET)}).{hint}"
     )
 
 
 def _pieces(files, remark):
-    """(file, row groups) lists for every partition, their rows, and the schema of all."""
+    """Return (file, row groups) for every partition, the row counts, and the schema."""
     pieces, lengths, size, schema, largest = [], [], PARTITION, None, 0
     for file in files:
         metadata = _metadata(file)
@@ -119,7 +119,7 @@ def _pieces(files, remark):
             group = metadata.row_group(number)
             if not group.num_rows:
                 continue
-            # Values that are often repeated take few bytes in the file.
+            # Repeated values take few bytes in the file, so use the size in memory.
             own_size = max(group.total_byte_size, 8 * group.num_rows * group.num_columns)
             largest = max(largest, own_size)
             if size + own_size > PARTITION:
@@ -131,8 +131,8 @@ def _pieces(files, remark):
             size += own_size
     if largest > LARGE:
         remark(
-            f"Row groups of up to {largest / 1e6:,.0f} MB are read as a whole, one for each "
-            "thread; smaller ones would need less memory."
+            f"Row groups of up to {largest / 1e6:,.0f} MB are read whole, one per thread; "
+            "smaller ones would need less memory."
         )
     return pieces, lengths, schema
 
@@ -172,8 +172,8 @@ def _check_schema(file, own, first, schema):
     ]
     if other:
         raise ValueError(
-            "all files of a directory need columns of the same types, but in "
-            f"{file.name} others than in {first.name} have {listed(other, str, most=4)}."
+            "all files of a directory need columns of the same types, but "
+            f"{file.name} differs from {first.name} in {listed(other, str, most=4)}."
         )
 
 
@@ -182,7 +182,7 @@ def _read_piece(piece, columns=None):
     from pyarrow import parquet
 
     tables = [parquet.ParquetFile(file).read_row_group(n, columns) for file, n in piece]
-    # Columns are found by name; their order may differ from file to file.
+    # Columns are selected by name, because their order may differ between files.
     tables = [table.select(columns or tables[0].schema.names) for table in tables]
     return pa.concat_tables(tables).to_pandas(ignore_metadata=True)
 
@@ -224,7 +224,7 @@ def _open_zarr(path):
     try:
         chunks = da.from_zarr(str(path)).chunks
         source = _ZarrBlocks(zarr.open_array(str(path), mode="r"), path)
-    except Exception as error:  # zarr raises errors of its own that share no class
+    except Exception as error:  # zarr's errors have no common class
         raise _not_zarr(path, error) from None
     return da.from_array(source, chunks=chunks, meta=np.empty((0, 0), dtype=source.dtype))
 
@@ -235,7 +235,7 @@ def _not_zarr(path, error):
 
 
 class _ZarrBlocks:
-    """A Zarr array that names its file if a block of it cannot be read."""
+    """A Zarr array whose read errors name its file."""
 
     def __init__(self, array, path):
         self.array, self.path = array, path

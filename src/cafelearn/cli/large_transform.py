@@ -1,4 +1,4 @@
-"""cafe transform on tables that need not fit into memory: rows are placed part by part."""
+"""cafe transform on tables larger than memory, part by part."""
 
 import warnings
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from cafelearn._words import listed
 from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
 
-# Different texts of a column that a part may tell of: it might have one for each row.
+# Largest number of unknown texts that a part reports for a column.
 MOST_TEXTS = 100
 
 
 def transform(run, estimator, large, id_column, out, force):
-    """Write the features of all rows; gives the number of rows of each cluster that has any."""
+    """Write the features of all rows and return the sizes of the nonempty clusters."""
     encoder = estimator.encoder_.for_new_rows()
     encoder._check_known_columns(large.frame._meta)
     used = [*encoder.numbers_, *encoder.categories_]
@@ -31,8 +31,8 @@ def transform(run, estimator, large, id_column, out, force):
     arguments = (for_parts(estimator), used, id_column, large.types.get(id_column))
     try:
         with warnings.catch_warnings():
-            # Of these, all parts are spoken of together.
-            warnings.filterwarnings("ignore", "Column .* has values that the fit has not seen")
+            # One remark for all parts follows below.
+            warnings.filterwarnings("ignore", "Column .* has unknown categories")
             parts = over_parts(run, _place_part, large, *arguments, out=out, force=force)
     except ValueError:
         _refuse(run, encoder, large)
@@ -43,7 +43,7 @@ def transform(run, estimator, large, id_column, out, force):
 
 
 class Unseen(NamedTuple):
-    """Values of a category that the fit has not seen."""
+    """Categories of a column that were not in the fit."""
 
     n_rows: int
     texts: list
@@ -51,7 +51,7 @@ class Unseen(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What was seen of some rows."""
+    """Statistics of some rows."""
 
     counts: np.ndarray  # rows of each cluster
     unseen: dict  # column -> Unseen
@@ -68,9 +68,9 @@ def _place_part(frame, first, path, estimator, used, id_column, id_type):
 
 
 def _unseen(column, known):
-    if column.dtype == object:  # its values need not be hashable
+    if column.dtype == object:  # may have unhashable values
         column = column.map(value_text, na_action="ignore")
-    codes, values = pd.factorize(column)  # -1 where there is none
+    codes, values = pd.factorize(column)  # -1 if missing
     texts = pd.Index([value_text(value) for value in values.astype(object)], dtype=object)
     is_new = ~texts.isin(known)
     n_rows = np.bincount(codes[codes >= 0], minlength=len(texts))[is_new].sum()
@@ -79,7 +79,7 @@ def _unseen(column, known):
 
 
 def _remark_unseen(run, encoder, parts):
-    """Say what the encoder says of a table in memory."""
+    """Make the remarks that the encoder makes on a table in memory."""
     for name in encoder.categories_:
         found = [part.unseen[name] for part in parts if name in part.unseen]
         if not found:
@@ -89,8 +89,8 @@ def _remark_unseen(run, encoder, parts):
         cut_off = any(unseen.cut_off for unseen in found)
         shown = f"{listed(texts[:3])} and many more" if cut_off else listed(texts, most=3)
         run.remark(
-            f"Column {name!r} has values that the fit has not seen, in {n_rows} rows: {shown}. "
-            "They count as none of the categories."
+            f"Column {name!r} has unknown categories in {n_rows} rows: {shown}. "
+            "They are encoded as zeros."
         )
 
 
@@ -99,15 +99,15 @@ def _distinct(lists):
 
 
 class Faults(NamedTuple):
-    """What is wrong with some rows."""
+    """Invalid values in some rows."""
 
-    words: dict  # column of numbers -> texts that are none
+    words: dict  # column of numbers -> texts in it
     infinite: dict  # column -> how many
     missing: dict
 
 
 def _refuse(run, encoder, large):
-    """Raise what the encoder raises for a table in memory, if anything: counts of all rows."""
+    """Raise the error that the encoder would raise for the whole table in memory."""
     parts = over_parts(run, _faults, large, encoder)
     for name in encoder.numbers_:
         words = _distinct(part.words.get(name, ()) for part in parts)
@@ -133,7 +133,7 @@ def _faults(frame, first, path, encoder):
 
 
 def _added(counts):
-    """Sums of counts, for each name in any of them."""
+    """Sum counts by name."""
     total = {}
     for part in counts:
         for name, count in part.items():

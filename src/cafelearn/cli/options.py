@@ -6,12 +6,12 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object, nothing else.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Number of threads; -1 for all processors.")
 ]
@@ -21,8 +21,8 @@ Data = Annotated[
 LargeData = Annotated[
     Path,
     typer.Argument(
-        help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text); or, if it need not fit "
-        "into memory, a directory of Parquet files, a Zarr array or a .npy file."
+        help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text); or, for data larger "
+        "than memory, a directory of Parquet files, a Zarr array or a .npy file."
     ),
 ]
 Scheduler = Annotated[
@@ -36,14 +36,12 @@ OUT = (
     "Write the features to this table, or those of a directory or array to this directory of "
     "Parquet files."
 )
-Model = Annotated[Path, typer.Argument(help="A model that cafe fit --model has written.")]
+Model = Annotated[Path, typer.Argument(help="A model written by cafe fit --model.")]
 
 READING = "Reading text files"
 Delimiter = Annotated[
     str | None,
-    typer.Option(
-        help="What separates the fields; found out if left out.", rich_help_panel=READING
-    ),
+    typer.Option(help="Field separator; detected by default.", rich_help_panel=READING),
 ]
 Decimal = Annotated[
     str, typer.Option(help="The decimal point, '.' or ','.", rich_help_panel=READING)
@@ -51,7 +49,7 @@ Decimal = Annotated[
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        help=f"Words for a missing value, such as '?'. {REPEATED}",
+        help=f"Texts that mean a missing value, such as '?'. {REPEATED}",
         rich_help_panel=READING,
     ),
 ]
@@ -62,7 +60,7 @@ NoHeader = Annotated[
 
 
 class Reading(NamedTuple):
-    """How a text file is to be read."""
+    """Options for reading a text file."""
 
     delimiter: str | None = None
     decimal: str = "."
@@ -71,7 +69,7 @@ class Reading(NamedTuple):
 
 
 def make_reading(delimiter, decimal, missing, no_header):
-    """A Reading from the options of a command."""
+    """Make a Reading from the options of a command."""
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"
     if delimiter is not None and len(delimiter) != 1:
@@ -84,7 +82,7 @@ def make_reading(delimiter, decimal, missing, no_header):
 
 
 def split_commas(texts, whole=()):
-    """The parts of texts between commas; those that are in `whole` are left whole."""
+    """Split texts at commas, except those in `whole`."""
     parts = []
     for text in texts:
         split = [part.strip() for part in text.split(",")]
@@ -93,12 +91,12 @@ def split_commas(texts, whole=()):
 
 
 def column_names(texts, columns):
-    """Names of columns, repeated or separated by commas; a name may have a comma itself."""
+    """Split repeated or comma-separated column names; a name may contain commas."""
     return list(dict.fromkeys(split_commas(texts, set(columns))))
 
 
 def need(package, option, extra):
-    """Raise if the package that an option takes is not installed."""
+    """Raise if the package that an option needs is not installed."""
     if find_spec(package) is None:
         raise ImportError(
             f"{option} needs the package {package}: pip install 'cafelearn[{extra}]'."

@@ -1,4 +1,4 @@
-"""cafe transform and cafe explain: a fitted model meets rows."""
+"""cafe transform and cafe explain: apply a fitted model to rows."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ def transform(
     out: Annotated[Path, typer.Option(help=options.OUT)],
     row_id: Annotated[
         str | None,
-        typer.Option("--id", help="Column that names the rows; that of the fit if left out."),
+        typer.Option("--id", help="Column of row names; by default that of the fit."),
     ] = None,
     jobs: options.Jobs = -1,
     scheduler: options.Scheduler = None,
@@ -57,7 +57,7 @@ def transform(
 
 
 def _check_files(out, force, model, data, scheduler):
-    """Everything that can fail about the files before they are read.
+    """Check all files before they are read.
 
     Returns whether the data is read with Dask.
     """
@@ -112,25 +112,25 @@ def explain(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Tell which features put a row in its cluster and not in the next one."""
+    """Show which features put a row in its cluster and not in the next one."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
         reading = options.make_reading(delimiter, decimal, missing, no_header)
         if (row is None) == (row_id is None):
-            raise ValueError("give the row by either --row or --id.")
+            raise ValueError("name the row with either --row or --id.")
         estimator, frame = _load(model), _read(run, data, reading)
         place = _row_of(estimator, frame, row, row_id)
-        # Only the row in question is looked at, so that others may be incomplete.
+        # Only this row is encoded, so that others may be incomplete.
         found = contributions(estimator, frame.iloc[[place]], 0)
         name = f"row {place}" if row_id is None else f"row {place} ({row_id})"
         _show(run, found, name, place, features or len(found))
 
 
 def features_table(cafe, encoded, names=None, first=0):
-    """The table that fit and transform write: name, cluster, margin and features of rows.
+    """Make the table that fit and transform write: name, cluster, margin and features of rows.
 
-    `names` is a column of the table. Rows without them have numbers, from `first` on.
+    `names` is a column of the table. Without it rows are numbered from `first` on.
     """
     import pandas as pd
 
@@ -146,7 +146,7 @@ def features_table(cafe, encoded, names=None, first=0):
 
 
 def row_names(estimator, frame, wanted=None):
-    """The column that names the rows, by default that of the fit; None if it is not there."""
+    """Return the column of row names, by default that of the fit; None if missing."""
     column = _id_column(estimator, frame.columns, wanted)
     return None if column is None else frame[column]
 
@@ -165,7 +165,7 @@ def _load(path):
     model = load_model(path)
     if not isinstance(model, TabularCAFE):
         raise ValueError(
-            f"{path} holds a {type(model).__name__}; the command needs a model of cafe fit."
+            f"{path} contains a {type(model).__name__}; the command needs a model of cafe fit."
         )
     return model
 

@@ -21,7 +21,7 @@ def warm_up(session):
 
 @contextmanager
 def watch(session):
-    """Show how many starts of the fits in the body are done."""
+    """Show the progress of the starts of the fits in the body."""
     if session.quiet:
         yield
         return

@@ -1,7 +1,7 @@
-"""Read a table from a file that somebody else has written.
+"""Read a table from a file of unknown origin.
 
-Names are repaired rather than refused: an empty one becomes ``column 3`` (its position), and of
-equal ones the second becomes ``size (2)``. The repair depends on the header alone, so a
+Column names are repaired: an empty one becomes ``column 3`` (its position), and the second of
+two equal ones becomes ``size (2)``. The repair depends on the header alone, so a
 file with the same header gets the same names when a model is applied to it.
 """
 
@@ -22,19 +22,19 @@ from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE = 20  # lines to look at before reading
+SAMPLE = 20  # lines from which the format is detected
 BLOCK = 1 << 20
-# Beyond so many bytes, text that gzip makes shorter than this part is no table.
+# Larger files that unpack to more than BOMB_RATIO times their size are rejected.
 BOMB, BOMB_RATIO = 64 << 20, 100
 PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
 
 def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
-    """The table in a file, as a data frame whose columns have distinct names.
+    """Read a file as a data frame with distinct column names.
 
-    `remark` is called with a sentence for everything that was repaired or guessed. The dict
-    `trace` is given the same reading as code for pandas, under "code".
+    `remark` is called with a sentence for each repair or guess. The equivalent pandas code is
+    stored in the dict `trace` under "code".
     """
     path, trace = Path(path), {} if trace is None else trace
     if path.is_dir():
@@ -54,7 +54,7 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
         else:
             frame = _read_arrow(path, kind, remark, trace)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is no gzip file, or cut off: {error}.") from error
+        raise ValueError(f"{path} is not a gzip file, or truncated: {error}.") from error
     given, has_index = list(frame.columns), trace.pop("has_index", False)
     frame.columns = repaired(given, remark)
     if "code" not in trace:
@@ -67,7 +67,7 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
 
 
 def _check_unpacked(path):
-    """Raise if a gzip file is made to fill the memory, or would do so."""
+    """Raise if a gzip file is a bomb or too large for the memory."""
     size, total, memory = path.stat().st_size, 0, _memory()
     with gzip.open(path) as file:
         while block := file.read(BLOCK):
@@ -75,14 +75,14 @@ def _check_unpacked(path):
             if total > BOMB and total > BOMB_RATIO * size:
                 raise ValueError(
                     f"{path} was not read: it unpacks to more than {BOMB_RATIO} times its "
-                    "size. If that is right, unpack it yourself."
+                    "size. If that is intended, unpack it first."
                 )
             if total > memory:
                 raise ValueError(f"{path} unpacks to more than this computer's memory.")
 
 
 def _memory():
-    """Bytes of memory of this computer, or infinity if the system does not tell."""
+    """Return the bytes of memory of this computer, or infinity if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -90,7 +90,7 @@ def _memory():
 
 
 def repaired(names, remark):
-    """Names of columns without empty ones and repetitions."""
+    """Repair empty and repeated column names."""
     out, changed = [], []
     taken = {str(name).strip() for name in names}
     seen = set()
@@ -120,7 +120,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
     delimiter = reading.delimiter or _delimiter(lines, "\t" if kind == "tsv" else ",", remark)
     rows = _parse(path, lines, delimiter)
     if not rows:
-        raise ValueError(f"{path} has no lines but empty ones.")
+        raise ValueError(f"{path} has only empty lines.")
     (first, header), data = rows[0], rows[1:]
     if not reading.header:
         header, data = [f"column {v + 1}" for v in range(len(header))], rows
@@ -172,10 +172,10 @@ def _open(path, compressed, encoding):
 
 
 def _encoding(path, compressed, remark):
-    """A Unicode encoding if the file is that, else Latin-1, in which every file can be read."""
+    """Detect a Unicode encoding; otherwise Latin-1, which can decode any file."""
     with gzip.open(path) if compressed else open(path, "rb") as file:
         block = file.read(BLOCK)
-        # The mark of UTF-32 begins with that of UTF-16.
+        # The byte order mark of UTF-32 begins with that of UTF-16.
         if block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
             return "utf-32"
         if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -195,7 +195,7 @@ def _encoding(path, compressed, remark):
 
 
 def _delimiter(lines, usual, remark):
-    """The usual delimiter, unless another one splits the first lines much better."""
+    """Return the usual delimiter, unless another one splits the first lines much better."""
 
     def widths(delimiter):
         try:
@@ -216,12 +216,12 @@ def _delimiter(lines, usual, remark):
     if not others:
         return usual
     best = max(others, key=lambda other: widths(other)[0])
-    remark(f"The fields are separated by {WORDS[best]}, so they were split there.")
+    remark(f"Detected {WORDS[best]} as the delimiter.")
     return best
 
 
 def _parse(path, lines, delimiter):
-    """The first rows that are not empty, each with the number of its last line."""
+    """Parse the first nonempty rows, each with the number of its last line."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         return [(reader.line_num, row) for row in reader if row]
@@ -239,8 +239,8 @@ def _is_number(text):
 
 def _too_many(path, line, found, wanted):
     return (
-        f"{path}, line {line} has {found} fields, but the header has {wanted}. Is a comma in a "
-        "text without quotes, or the delimiter another one (--delimiter)?"
+        f"{path}, line {line} has {found} fields, but the header has {wanted}. "
+        "Quote texts that contain commas, or set --delimiter."
     )
 
 
@@ -255,7 +255,7 @@ def _parser_words(path, message):
 
 
 def _look_at_text(frame, reading, remark):
-    """Point out text that was probably meant to be numbers."""
+    """Remark on text columns that were probably meant to be numbers."""
     commas, nearly = [], []
     for name in frame.columns[frame.dtypes.map(lambda dtype: dtype.kind not in "biuf")]:
         text = frame[name].dropna().astype(str).head(1000)
@@ -272,8 +272,8 @@ def _look_at_text(frame, reading, remark):
         )
     if nearly:
         remark(
-            f"Mostly numbers, but text because of some values: {listed(nearly, str, most=4)}. "
-            "If such a value means missing, use --missing."
+            f"Columns of numbers with some texts: {listed(nearly, str, most=4)}. "
+            "If such a text means missing, use --missing."
         )
 
 
@@ -294,19 +294,19 @@ def _read_json_lines(path, compressed):
     except RecursionError:
         raise ValueError(f"{path}, line {line} is nested too deeply.") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8, as JSON has to be: {error.reason}.") from None
+        raise ValueError(f"{path} is not UTF-8, which JSON requires: {error.reason}.") from None
     if not records:
         raise ValueError(f"{path} has no rows.")
     return pd.DataFrame(records)
 
 
 def _check_cells(path, metadata):
-    """Raise if the numbers of a Parquet file, whose repetitions take no room, are too many."""
+    """Raise if a Parquet file, whose repeated values are compressed, exceeds the memory."""
     needed = 8 * metadata.num_rows * metadata.num_columns
     if needed > _memory():
         raise ValueError(
             f"{path} has {metadata.num_rows:,} rows and {metadata.num_columns:,} columns, more "
-            "than this computer's memory holds. Put it in a directory to read it in parts."
+            "than fit into memory. Put it in a directory to read it in parts."
         )
 
 
@@ -326,7 +326,7 @@ def _read_arrow(path, kind, remark, trace):
             _check_cells(path, parquet.read_metadata(path))
         read = parquet.read_table if kind == "parquet" else feather.read_table
         frame = read(path).to_pandas()
-    # Damaged notes of pandas in the file raise errors of lookups and types.
+    # Damaged pandas metadata raises LookupError or TypeError.
     except (pa.ArrowException, OSError, LookupError, TypeError, AttributeError) as error:
         words = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None

@@ -1,13 +1,13 @@
-"""The table of a command as code for pandas or Dask, for the report."""
+"""Code for pandas or Dask that reads the table of a command, for the report."""
 
 from cafelearn.cli.writing import kind_of
 
 
 def text_code(path, delimiter, reading, encoding, *, first, header, names, spaces):
-    """How to read a text file as `read_table` did, with as few options as that takes.
+    """Write code that reads a text file as `read_table` did, with as few options as possible.
 
-    `first` is the number of the header's last line, `header` the names as they are there,
-    `names` the repaired ones, and `spaces` says whether blanks follow delimiters.
+    `first` is the number of the header's last line, `header` the original names, `names` the
+    repaired ones, and `spaces` whether blanks follow delimiters.
     """
     options = [] if delimiter == "," else [f"sep={delimiter!r}"]
     if not reading.header or list(names) != list(header):
@@ -25,7 +25,7 @@ def text_code(path, delimiter, reading, encoding, *, first, header, names, space
 
 
 def other_code(path, given, names, *, has_index):
-    """The same for Parquet, Feather and JSON lines, of columns `given` that are now `names`."""
+    """Write code for Parquet, Feather and JSON lines that renames `given` to `names`."""
     kind = kind_of(path)[0]
     if kind == "jsonl":
         code = f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"
@@ -39,7 +39,7 @@ def other_code(path, given, names, *, has_index):
 
 
 def large_code(path, n_columns):
-    """How to open a directory of Parquet files, a Zarr array or a .npy file with Dask."""
+    """Write code that opens a directory of Parquet files, a Zarr array or a .npy file."""
     from cafelearn.cli.large_reading import is_zarr
 
     if path.is_dir() and not is_zarr(path):

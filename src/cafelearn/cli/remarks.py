@@ -1,30 +1,30 @@
-"""Remarks about the columns of a table that was fitted."""
+"""Remarks about the columns of a fitted table."""
 
 import numpy as np
 
 from cafelearn._words import listed
 
-# A column with no more values than this many times the clusters may hold known classes;
+# A column with at most this many times as many values as clusters may hold known classes.
 MOST_VALUES = 2
-# it is remarked upon if it agrees with the clusters this well (ARI), or has this share of the
+# A remark is made if it agrees with the clusters this well (ARI), or has this share of the
 # weight in at least half of them.
 SAME, HEAVY = 0.9, 0.9
 
 
 def remark_columns(run, estimator, frame, labels):
-    """Remark on columns that are left out or converted, and on those that hold the classes."""
+    """Remark on columns that are left out, converted, or may hold the classes."""
     encoder = estimator.encoder_
     if encoder.constant_features_:
-        run.remark(f"Left out, because they do not vary: {listed(encoder.constant_features_)}.")
+        run.remark(f"Left out as constant: {listed(encoder.constant_features_)}.")
     if names := encoder.describe("identifier", "free text"):
         run.remark(
-            f"Left out: {names}. To use one, name it with --numeric or --category; to name "
-            "rows by one, with --id."
+            f"Left out: {names}. Use --numeric or --category to include one, or --id to name "
+            "rows by it."
         )
     if names := encoder.dates_:
         run.remark(
-            f"Dates became days since 1970-01-01, and durations days: {listed(names)}. --drop "
-            "leaves a column out, --category makes categories of it."
+            f"Dates became days since 1970-01-01, durations days: {listed(names)}. Use --drop "
+            "to leave a column out, or --category to make categories of it."
         )
     for name, why in _targets(estimator, frame, labels):
         run.remark(
@@ -34,7 +34,7 @@ def remark_columns(run, estimator, frame, labels):
 
 
 def _targets(estimator, frame, labels):
-    """Columns that may hold known classes, each with the reason."""
+    """Find columns that may hold known classes, each with the reason."""
     import pandas as pd
     from sklearn.metrics import adjusted_rand_score
 
@@ -50,6 +50,6 @@ def _targets(estimator, frame, labels):
             continue
         agreement = adjusted_rand_score(codes, np.asarray(labels)[there])
         if agreement >= SAME:
-            yield name, f"agrees with the clusters almost entirely (ARI {agreement:.2f})"
+            yield name, f"agrees almost completely with the clusters (ARI {agreement:.2f})"
         elif weights.shape[1] > len(features) and 2 * (share >= HEAVY).sum() >= n_clusters:
             yield name, f"has {share.max():.0%} of the weight of a cluster"

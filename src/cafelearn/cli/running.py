@@ -1,4 +1,4 @@
-"""What the commands that run experiments share: options, progress and the end of a run."""
+"""Shared by the commands that run experiments: options, progress and the end of a run."""
 
 import sys
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ import typer
 from cafelearn._progress import Bar, Lines, span
 
 SECONDS = 30  # between two lines of progress
-SEVERAL = "Several are separated by commas."
+SEVERAL = "Comma-separated."
 Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Only these. {SEVERAL}")]
 Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Only these. {SEVERAL}")]
 Out = Annotated[
-    Path, typer.Option(help="Directory of the runs; an interrupted one is continued.")
+    Path, typer.Option(help="Directory of the runs; an interrupted experiment is resumed.")
 ]
 Processes = Annotated[
     int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
@@ -22,18 +22,16 @@ Processes = Annotated[
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")
 ]
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Run those again that have failed.")
-]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")]
 
 
 def run_plan(session, runner, plan, out, samples, **options):
-    """Run a plan into a directory, show the progress, and note how it ended."""
+    """Run a plan in a directory, show the progress, and report failures."""
     session.note(f"{len(plan):,} runs on {len(plan.samples()):,} {samples}, in {out}.")
     with _watch(session) as update:
         end = runner(plan, out, progress=update, **options)
     if end.failed:
-        session.remark(f"{end.failed} runs failed; --retry-failed runs them again.")
+        session.remark(f"{end.failed} runs failed; --retry-failed repeats them.")
     session.facts |= {
         "directory": out,
         "done": end.done,
@@ -43,12 +41,12 @@ def run_plan(session, runner, plan, out, samples, **options):
 
 
 def given(**options):
-    """The options that have a value."""
+    """Return the options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def split(text, kind, option):
-    """The values of an option such as --scales 1,5, or None."""
+    """Parse an option such as --scales 1,5; None if it is not given."""
     if text is None:
         return None
     try:
@@ -58,7 +56,7 @@ def split(text, kind, option):
 
 
 def write_texts(directory, texts):
-    """Write files of text, each at once; returns their paths."""
+    """Write text files atomically; return their paths."""
     from cafelearn._files import atomic_path
 
     for name, text in texts.items():
@@ -69,7 +67,7 @@ def write_texts(directory, texts):
 
 @contextmanager
 def _watch(run):
-    """Show the progress: a bar on a terminal, now and then a line elsewhere."""
+    """Show the progress: a bar on a terminal, occasional lines elsewhere."""
     if run.quiet:
         yield None
         return

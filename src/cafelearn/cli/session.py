@@ -1,4 +1,4 @@
-"""What every command shares: where words go, how errors end, and the exit codes."""
+"""Shared by all commands: output streams, error messages and exit codes."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import typer
 
-# Not our failure, but something in the arguments or the data.
+# Errors in the arguments or the data.
 BAD_INPUT = (
     ValueError,
     FileExistsError,
@@ -22,60 +22,60 @@ BAD_INPUT = (
     NotADirectoryError,
 )
 HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
-WIDTH = 110  # where the output is no terminal
+WIDTH = 110  # if the output is not a terminal
 
 
 class Session:
     """One run of a command: results to stdout, progress and remarks to stderr.
 
-    With --json, only the facts are printed, as one object at the end. With --quiet,
-    nothing but errors.
+    With --json, only the facts are printed, as one object at the end. With --quiet, only
+    errors are.
     """
 
     def __init__(self, command, quiet=False, as_json=False, debug=False):
         self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
         self.facts = {"command": command, "remarks": []}
-        self.lost = None  # why standard output could not be written
-        # Commands have notes of their own.
+        self.lost = None  # the error that broke standard output
+        # Commands print their own notes.
         logging.getLogger("cafelearn").setLevel(logging.ERROR)
 
     def say(self, text="", style=None):
-        """A line of the result."""
+        """Print a line of the result."""
         if not (self.quiet or self.as_json):
             self._tell(sys.stdout, clean(text), style=style, soft_wrap=True)
 
     def show(self, title, table):
-        """A rich table of the result."""
+        """Print a rich table of the result."""
         if not (self.quiet or self.as_json):
             self._tell(sys.stdout)
             self._tell(sys.stdout, clean(title), style="bold", soft_wrap=True)
             self._tell(sys.stdout, table)
 
     def width(self):
-        """Columns of the output."""
+        """Return the width of the output in columns."""
         return self._console(sys.stdout).width
 
     def note(self, text):
-        """A line about what is going on."""
+        """Print a line about the progress."""
         if not self.quiet:
             self._tell(sys.stderr, clean(text), style="dim", soft_wrap=True)
 
     def tell(self, text):
-        """A line about what was read: no result, and in the facts already."""
+        """Print a line about the input, which the facts already contain."""
         if not self.as_json:
             self.note(text)
 
     def remark(self, text):
-        """Something the user should know about the data or the result."""
+        """Print a remark about the data or the result, and add it to the facts."""
         self.facts["remarks"].append(text)
         if not self.quiet:
             words = f"remark: {clean(one_line(text))}"
             self._tell(sys.stderr, words, style="yellow", soft_wrap=True)
 
     def finish(self):
-        """Print the facts, if they are wanted; raise if standard output could not be written.
+        """Print the facts with --json; raise if standard output could not be written.
 
-        That its reader has gone is no failure: files were written all the same.
+        A closed pipe is not a failure: the files were written.
         """
         with self._outliving(sys.stdout):
             if self.as_json:
@@ -86,7 +86,7 @@ class Session:
             raise OSError(self.lost.errno, self.lost.strerror, "standard output")
 
     def is_terminal(self):
-        """Whether somebody may be watching standard error."""
+        """Check whether standard error is a terminal."""
         return sys.stderr.isatty()
 
     def _tell(self, stream, *things, **options):
@@ -95,7 +95,7 @@ class Session:
 
     @contextmanager
     def _outliving(self, stream):
-        """Go on if a stream can be written no longer: outputs are still to be made."""
+        """Continue if a stream can no longer be written, so that files are still made."""
         try:
             yield
         except OSError as error:
@@ -119,7 +119,7 @@ class Session:
 
 
 def silence(stream):
-    """Send what is written to a stream from now on, and what it still holds, nowhere."""
+    """Discard the buffer of a stream and everything written to it from now on."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -132,9 +132,9 @@ def _interrupt_soon():
 
 @contextmanager
 def _interrupts_heard():
-    """Raise an interrupt again that came where Python can only ignore exceptions.
+    """Repeat an interrupt that arrived where Python ignores exceptions.
 
-    In a callback of the compiler, for instance. A moment later it may come in better time.
+    This happens in callbacks of the compiler, for instance.
     """
     before = sys.unraisablehook
 
@@ -146,7 +146,7 @@ def _interrupts_heard():
             try:
                 start_new_thread(_interrupt_soon, ())
                 return
-            except KeyboardInterrupt:  # on a busy machine, while this is still going on
+            except KeyboardInterrupt:  # on a busy machine, during this handler
                 continue
 
     sys.unraisablehook = hear
@@ -158,7 +158,7 @@ def _interrupts_heard():
 
 @contextmanager
 def session(command, quiet=False, as_json=False, debug=False):
-    """A Session around the body of a command; exceptions become lines and exit codes."""
+    """Run the body of a command in a Session; turn exceptions into lines and exit codes."""
     current = Session(command, quiet, as_json, debug)
     with warnings.catch_warnings(), _interrupts_heard():
         warnings.showwarning = current._warn
@@ -171,7 +171,7 @@ def session(command, quiet=False, as_json=False, debug=False):
         except (BrokenPipeError, typer.Exit):
             raise
         except Exception as error:
-            # Of click's own exceptions the caller makes the same kind of line.
+            # The caller reports click's own exceptions in the same format.
             if hasattr(error, "format_message"):
                 raise
             if debug:
@@ -182,12 +182,12 @@ def session(command, quiet=False, as_json=False, debug=False):
 
 
 def one_line(text):
-    """Text without line breaks."""
+    """Remove line breaks from text."""
     return " ".join(str(text).split())
 
 
 def clean(text):
-    """Text that cannot move the cursor, colour the screen or break the line."""
+    """Remove control characters and line breaks from text."""
     return "".join(
         character
         if character.isprintable()
@@ -207,7 +207,7 @@ def _words(error):
 
 
 def _plain(value):
-    """Facts as JSON has them: numpy's numbers and paths are known, and NaN is null."""
+    """Convert facts to JSON types: NumPy's numbers, paths, and NaN as null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

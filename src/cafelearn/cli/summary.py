@@ -1,4 +1,4 @@
-"""What there is to say about a fit: as facts, and as tables for a reader."""
+"""Summary of a fit, as facts for --json and as printed tables."""
 
 import math
 import warnings
@@ -25,7 +25,7 @@ SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
 
 @contextmanager
 def findings_shown_here():
-    """Keep severe findings from being warnings too: `show_fit` begins with them."""
+    """Suppress the warnings of severe findings, because `show_fit` prints them."""
     from cafelearn.diagnosis import DiagnosisWarning
 
     with warnings.catch_warnings():
@@ -34,7 +34,7 @@ def findings_shown_here():
 
 
 def facts_of(model, counts, profile, n_doubtful, doubtful):
-    """Facts about a fitted TabularCAFE: rows of each cluster, and the most doubtful ones."""
+    """Collect the facts about a fitted TabularCAFE."""
     from cafelearn._labels import chosen_position, settings_words
     from cafelearn._profiles import portraits
 
@@ -85,7 +85,7 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
 
 
 def _numbers(table):
-    """The numbers of clusters that were tried as records, or None."""
+    """Convert the table of numbers of clusters to records; None without a table."""
     if table is None:
         return None
     return [
@@ -95,7 +95,7 @@ def _numbers(table):
 
 
 def doubtful_rows(labels, margin, row_names=None, first=0):
-    """How many rows are in doubt, and facts about the worst; `first` is the first's number."""
+    """Count the rows of small margin and describe the worst; rows are numbered from `first`."""
     import numpy as np
 
     lowest = np.argsort(margin, kind="stable")[:LOWEST]
@@ -108,7 +108,7 @@ def doubtful_rows(labels, margin, row_names=None, first=0):
 
 
 def agreement_with(labels, known):
-    """ARI and NMI with known labels; rows without one do not count."""
+    """Compute ARI and NMI with known labels; rows without a label are ignored."""
     import pandas as pd
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -126,7 +126,7 @@ def agreement_with(labels, known):
 
 
 def show_fit(out, facts):
-    """Print the facts of a fit, what speaks against it first."""
+    """Print the facts of a fit, severe findings first."""
     for finding in facts["diagnosis"]:
         if finding["severity"] == "severe":
             out.say(f"Warning: {finding['message']} [{finding['code']}]", style="bold red")
@@ -153,7 +153,7 @@ def show_fit(out, facts):
 
 
 def _show_numbers(out, numbers):
-    """The number of clusters chosen, and what was measured at each."""
+    """Print the chosen number of clusters and the measurements for each number."""
     chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
     tried = [row["n_clusters"] for row in numbers]
     out.say(f"Chose k = {chosen} of {_ranges(tried)} by stability and score")
@@ -173,21 +173,21 @@ def _show_numbers(out, numbers):
 
 
 def _ranges(numbers):
-    """Ascending integers in words: 2 to 8, or 2, 3, 5."""
+    """Format ascending integers: 2 to 8, or 2, 3, 5."""
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
 
 
 def _show_clusters(out, clusters, n_variables):
-    """What sets each cluster apart and what it is compact on, a few lines each."""
+    """Print the main differences and the highest weights of each cluster."""
     from cafelearn._profiles import ALIKE, percent
 
     table = make_table(
         ">cluster", ">rows", "differs most from the rest in", "highest weights (most compact)"
     )
     for cluster in clusters:
-        # Rounding aside, equal weights are all that of the first.
+        # Compare with the first weight, up to rounding.
         is_weighted = cluster["top_features"][0]["weight"] * n_variables > ALIKE
         lines = [short(row["description"], 56) for row in cluster["profile"][:LINES]]
         top = [
@@ -197,14 +197,14 @@ def _show_clusters(out, clusters, n_variables):
         table.add_row(
             str(cluster["cluster"]),
             f"{cluster['rows']:,} ({percent(cluster['share'])})",
-            stacked(lines or ["nothing by much"]),
-            stacked(top if is_weighted else ["all alike"]),
+            stacked(lines or ["no notable difference"]),
+            stacked(top if is_weighted else ["all equal"]),
         )
     out.show("Clusters", table)
 
 
 def _say_choice(out, facts):
-    """The chosen candidate, and how far the others are from it."""
+    """Print the chosen candidate and its agreement with the others."""
     chosen, candidates = facts["chosen"], facts["candidates"]
     if len(candidates) == 1:
         out.say(f"Settings: {chosen['words']}; score {chosen['score']:,.1f}")
@@ -219,7 +219,7 @@ def _say_choice(out, facts):
             f"Mean agreement with the others {mean:.3f} (ARI); score {chosen['score']:,.1f}"
         )
         return
-    # Python's sort is stable: equal scores stay in the order in which they were tried.
+    # Python's sort is stable: equal scores keep the order of `candidates_`.
     best = sorted(others, key=lambda row: -row["score"])[:RUNNERS_UP]
     scores = ", ".join(f"{row['score']:,.1f}" for row in best)
     agreement = ", ".join(f"{row['agreement']:.3f}" for row in best)
@@ -244,7 +244,7 @@ def _say_doubtful(out, doubtful):
 
 
 def _known(value):
-    """A value of a data frame as JSON has it; what is missing is None."""
+    """Convert a value of a data frame to a JSON type; missing values are None."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal, in which names that others have chosen do no harm."""
+"""Tables for the terminal; names from the data are escaped."""
 
 from cafelearn.cli.session import clean
 
@@ -8,9 +8,9 @@ SHADE = 4
 
 
 def make_table(*columns):
-    """A rich table; a column whose name begins with ">" is flushed right.
+    """Make a rich table; columns whose names begin with ">" are right-aligned.
 
-    The one without a name is for bars, and is never broken.
+    A column without a name is for bars and is not wrapped.
     """
     from rich import box
     from rich.table import Table
@@ -28,32 +28,32 @@ def make_table(*columns):
 
 
 def plain(text):
-    """Text for a cell, in which brackets are brackets."""
+    """Make the text of a cell, without markup."""
     from rich.text import Text
 
     return Text(clean(text))
 
 
 def stacked(lines):
-    """A cell of several lines, each without line breaks of its own."""
+    """Make a cell of several lines, each without line breaks."""
     from rich.text import Text
 
     return Text("\n").join(map(plain, lines))
 
 
 def short(name, length=40):
-    """A name that leaves room for others."""
+    """Shorten a name."""
     name = str(name)
     return name if len(name) <= length else f"{name[: length - 3]}..."
 
 
 def bar(share):
-    """A bar for a number between -1 and 1, to the left or the right of the middle."""
+    """Draw a bar for a number between -1 and 1, to the left or the right of the middle."""
     width = round(abs(share) * BAR)
     left = ("#" * width if share < 0 else "").rjust(BAR)
     return f"{left}|{'#' * width if share > 0 else ''}"
 
 
 def shade(share):
-    """Blocks that are the darker, the nearer a number between 0 and 1 is to 1."""
+    """Draw blocks whose darkness shows a number between 0 and 1."""
     return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * SHADE

@@ -1,4 +1,4 @@
-"""Write a table: the suffix says how."""
+"""Write a table in the format of its suffix."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-# Spreadsheets take a cell that begins like this for a formula (OWASP, CSV injection).
+# Spreadsheets run cells that begin like this as formulas (OWASP, CSV injection).
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def kind_of(path):
-    """The kind of a file by its suffix, and whether it is compressed by gzip."""
+    """Return the kind of a file by its suffix, and whether it is compressed by gzip."""
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compressed = suffixes[-1:] == [".gz"]
@@ -28,14 +28,14 @@ def kind_of(path):
     kind = KINDS.get(suffixes[-1]) if suffixes else None
     if kind is None or (compressed and kind not in ("csv", "tsv", "jsonl")):
         raise ValueError(
-            f"{path}: what kind of file is this? Its name should end in "
+            f"{path}: unsupported extension {''.join(path.suffixes[-2:])!r}; expected "
             f"{', '.join(KINDS)} (.gz for text)."
         )
     return kind, compressed
 
 
 def check_suffix(option, path, *known):
-    """Raise unless the name of an output, if there is one, ends as its kind of file does."""
+    """Raise unless the name of an output, if any, has a known suffix."""
     if path is None or path.is_dir() or path.suffix.lower() in known:
         return
     found = f"unsupported extension {path.suffix!r}" if path.suffix else "no extension"
@@ -43,8 +43,8 @@ def check_suffix(option, path, *known):
 
 
 def check_outputs(paths, force, *inputs):
-    """Raise unless all files can be written, are distinct and are none of the inputs."""
-    seen = {Path(path).resolve(): "the file that is read" for path in inputs}
+    """Raise unless all files can be written, are distinct and differ from the inputs."""
+    seen = {Path(path).resolve(): "the input file" for path in inputs}
     for option, path in paths.items():
         if path is None:
             continue
@@ -77,7 +77,7 @@ def write_table(frame, path, force=False):
 
 
 def without_formulas(frame):
-    """The frame with an apostrophe before text that a spreadsheet would execute."""
+    """Prefix text that a spreadsheet would execute with an apostrophe."""
     frame = frame.copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.kind not in "biuf":

@@ -1,4 +1,4 @@
-"""What is known about each data set beyond the numbers in its file."""
+"""Metadata of each data set."""
 
 from dataclasses import dataclass, field
 
@@ -22,16 +22,16 @@ _PRICES = ("vhigh", "high", "med", "low")
 CATALOGUE = {
     "australian_credit": Entry(
         "Statlog (Australian Credit Approval): 690 applications for a credit card, whose 14 "
-        "attributes and two classes were made anonymous by the donor. Attributes 1, 4, 5, 6, "
-        "8, 9, 11 and 12 are categorical. The packaged copy has lost the decimal points of "
-        "attributes 2, 3 and 7 (22.08 reads 2208, and 11.5 reads 115), so those three columns "
-        "are not the repository's numbers." + _SOURCE,
+        "attributes and two classes were anonymised by the donor. Attributes 1, 4, 5, 6, "
+        "8, 9, 11 and 12 are categorical. In the packaged copy attributes 2, 3 and 7 "
+        "are stored without their decimal points (22.08 as 2208, 11.5 as 115), so these three "
+        "columns differ from the repository's." + _SOURCE,
         classes=("0", "1"),
         categories={
             "a1": ("0", "1"),
             "a4": ("1", "2", "3"),
             "a5": _numbers(1, 14),
-            # The repository's documentation allows 6 as well; it never occurs.
+            # The repository's documentation also allows 6, which does not occur.
             "a6": ("1", "2", "3", "4", "5", "7", "8", "9"),
             "a8": ("0", "1"),
             "a9": ("0", "1"),

@@ -10,12 +10,12 @@ from cafelearn.datasets._catalogue import CATALOGUE
 
 
 def names() -> tuple[str, ...]:
-    """Names of the packaged data sets.
+    """Return the names of the packaged data sets.
 
     Returns
     -------
     names : tuple of str
-        The names that :func:`load` takes, in alphabetical order.
+        The names accepted by :func:`load`, in alphabetical order.
 
     Examples
     --------
@@ -29,8 +29,8 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Bunch:
     """Load one of the nine data sets of the paper's experiments.
 
-    A categorical attribute becomes one binary column per value, at the place of the
-    attribute. Nothing is scaled, and the rows keep the order of the file.
+    A categorical attribute is replaced by one binary column per value. Features are not
+    scaled, and the rows keep the order of the file.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def load(name: str) -> Bunch:
         - ``feature_names`` : list of str; ``"doors=5more"`` for a binary column.
         - ``target_names`` : list of str, the class of each code.
         - ``categorical_features`` : list of str, the attributes that were encoded.
-        - ``description`` : str, what the data are, their source and licence.
+        - ``description`` : str, description of the data, source and licence.
         - ``name`` : str.
 
     See Also
@@ -98,7 +98,7 @@ def load(name: str) -> Bunch:
 
 
 def _read(name):
-    """All columns as text: pandas' own number parser may be off in the last place."""
+    """Read all columns as text, because pandas' number parser may be off in the last digit."""
     path = files("cafelearn.datasets") / "data" / f"{name}.csv"
     with path.open("r", encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)

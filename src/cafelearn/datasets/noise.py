@@ -1,4 +1,4 @@
-"""The noise of the paper's experiments: some features are blurred for some classes."""
+"""The noise of the paper's experiments, in some (class, feature) pairs."""
 
 import math
 from numbers import Integral, Real
@@ -20,9 +20,9 @@ def corrupt(
     """Add Gaussian noise to randomly chosen (class, feature) pairs.
 
     Of the k * m pairs of a class and a feature, ``max(1, round(noise_level * k * m))``
-    distinct ones are chosen uniformly at random. To the values of a chosen feature in the
-    rows of the chosen class, independent draws from N(0, noise_scale^2) are added. All other
-    values stay as they are.
+    distinct ones are chosen uniformly at random. Independent draws from N(0, noise_scale^2)
+    are added to the feature of a chosen pair in the rows of its class. All other values are
+    unchanged.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ def corrupt(
     y : array-like of shape (n_samples,)
         The class of each row: integers or any labels that can be sorted.
     noise_level : float
-        Share of the pairs that is corrupted, between 0 and 1. At least one pair always is,
-        also at 0.
+        Share of the pairs to corrupt, between 0 and 1. At least one pair is corrupted, even
+        at 0.
     noise_scale : float
         Standard deviation of the noise, in the units of `X`; at least 0.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
-        Source of the randomness. An int or a SeedSequence gives the same result each time, a
-        Generator or RandomState is advanced, and None gives a new result each time.
+        Source of randomness. An int or a SeedSequence gives the same result in each call, a
+        Generator or RandomState is advanced, and None gives a new result in each call.
 
     Returns
     -------
@@ -48,14 +48,14 @@ def corrupt(
 
     See Also
     --------
-    cafelearn.theory.noise_suppression_bound : What mwk-means does to such pairs.
+    cafelearn.theory.noise_suppression_bound : Bound of the weights of such pairs.
 
     Notes
     -----
     Halves are rounded away from zero as in MATLAB (2.5 pairs are 3), not to the even
     neighbour as by Python's :func:`round`.
 
-    The scale is in the units of `X`, so bring the features to a common range first:
+    The scale is in the units of `X`, so scale the features to a common range first:
     the paper's values (1, 2 and 5) are multiples of that range.
 
     Examples
@@ -89,7 +89,7 @@ def corrupt(
 
 
 def _check_data(X):
-    """A copy of X as floats."""
+    """Validate X and return a copy as floats."""
     if issparse(X):
         raise TypeError("corrupt needs a dense X, got a sparse matrix. Use X.toarray().")
     X = np.asarray(X)

@@ -1,4 +1,4 @@
-"""The paper's experiment, and the study of the answers: plan, run, store, compare."""
+"""The paper's experiment and the comparison study: plan, run, store, compare."""
 
 from cafelearn.experiments.grid import WorkersLost, run_grid
 from cafelearn.experiments.plan import METHODS, QUICK, Plan, Sample, Settings

@@ -5,12 +5,12 @@ import re
 
 
 def markdown_table(names, rows):
-    """A table; the names of the columns and the cells are Markdown already."""
+    """Format a table; the names of the columns and the cells are already Markdown."""
     names = list(names)
     lines = [names, ["---"] * len(names), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def escape(text):
-    """Plain text as Markdown."""
+    """Escape plain text for Markdown."""
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))

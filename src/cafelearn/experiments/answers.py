@@ -1,9 +1,8 @@
-"""How good the answers are: means of the scores of the study, by configuration.
+"""Mean scores of the comparison study by configuration.
 
-Methods are always compared on the same versions: a version that a method lacks, because it
-has failed, is left out for all methods that were run on that configuration. A configuration is
-a data set under a regime, and every configuration counts the same, whatever the number of its
-versions.
+A configuration is a data set under a regime. Methods are compared on the same versions: a
+version on which one method failed is left out for all methods of that configuration. All
+configurations have the same weight, regardless of their number of versions.
 """
 
 import numpy as np
@@ -15,24 +14,24 @@ from cafelearn.experiments.study_run import ACCURACIES
 
 CONFIGURATION = ["dataset", "regime"]
 SCORES = {"labels": "ari", "features": "accuracy"}
-# Knows the classes, so it takes no part in ranks and wins.
+# Uses the classes, so it is excluded from ranks and wins.
 ORACLE = "hindsight"
 
 
 def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
-    """Records of the study with the columns and types that the analysis relies on.
+    """Validate the records of the study and convert their types.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     caller : str
-        Who complains.
+        Name of the caller for error messages.
 
     Returns
     -------
     results : DataFrame
-        A copy, in which runs that are not done have no scores, with the column `accuracy`:
+        A copy without the scores of failed runs, and with the column `accuracy`,
         the mean of the four accuracies.
 
     Examples
@@ -67,14 +66,14 @@ def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
 def configuration_means(
     results: pd.DataFrame, task: str = "labels", score: str | None = None
 ) -> pd.DataFrame:
-    """Mean score of each method in each configuration.
+    """Compute the mean score of each method in each configuration.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     task : {"labels", "features"}, default="labels"
-        What was asked of the methods.
+        Task of the runs.
     score : str, default=None
         Column to average; ``None`` is "ari" for labels, and for features "accuracy", the
         mean of the four accuracies.
@@ -118,18 +117,18 @@ def by_regime(
     score: str | None = None,
     sets: tuple[str, ...] | None = None,
 ) -> pd.DataFrame:
-    """Mean score of each method under each regime, over the data sets.
+    """Compute the mean score of each method under each regime, over the data sets.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     task : {"labels", "features"}, default="labels"
-        What was asked of the methods.
+        Task of the runs.
     score : str, default=None
         As for :func:`configuration_means`.
     sets : sequence of str, default=None
-        Only these data sets; ``None`` takes all.
+        Data sets to include; ``None`` means all.
 
     Returns
     -------
@@ -152,14 +151,14 @@ def by_regime(
 
 
 def by_dataset(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
-    """Mean score of each method on each data set, over the regimes.
+    """Compute the mean score of each method on each data set, over the regimes.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     task : {"labels", "features"}, default="labels"
-        What was asked of the methods.
+        Task of the runs.
 
     Returns
     -------
@@ -194,7 +193,7 @@ def _grouped(means, level, sets=None):
 
 
 def accuracies(results: pd.DataFrame) -> pd.DataFrame:
-    """The four accuracies of each method under each regime, and their mean.
+    """Tabulate the four accuracies of each method under each regime, and their mean.
 
     Parameters
     ----------
@@ -226,7 +225,7 @@ def accuracies(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
-    """Median time of each method and task, over all runs that are done.
+    """Compute the median time of each method and task, over all completed runs.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
-    """Share of the fits of CAFE to all rows that have a finding, by regime.
+    """Compute the share of the fits of CAFE to all rows with a finding, by regime.
 
     Parameters
     ----------

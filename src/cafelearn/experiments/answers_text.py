@@ -1,4 +1,4 @@
-"""The study in words and tables: Markdown, and a few tables for the terminal."""
+"""Tables of the comparison study, in Markdown and for the terminal."""
 
 import pandas as pd
 
@@ -32,12 +32,12 @@ METHOD_LABELS = {
 }
 SCORE_LABELS = {"labels": "ARI", "features": "accuracy"}
 TASK_LABELS = {"labels": "labels", "features": "features for unseen rows"}
-# Behind the best by less than this is as good.
+# A method within this distance of the best counts as equally good.
 CLOSE = 0.02
 
 
 def study_label(name: str) -> str:
-    """A method of the study as tables and figures show it.
+    """Return the label of a method of the study in tables and figures.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def study_label(name: str) -> str:
     Returns
     -------
     label : str
-        The label; other names stay as they are.
+        The label; unknown names are returned unchanged.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def study_label(name: str) -> str:
 
 
 def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The study in a few tables.
+    """Summarise the study in a few tables.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def render(results: pd.DataFrame) -> str:
-    r"""All tables of the study in Markdown.
+    r"""Render all tables of the study in Markdown.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def render(results: pd.DataFrame) -> str:
 
 
 def _task(results, task):
-    """Tables of a task: by regime, by data set, ranks, winners."""
+    """Yield the tables of a task: by regime, by data set, ranks, winners."""
     score, what = SCORE_LABELS[task], TASK_LABELS[task]
     nine = by_regime(results, task, sets=datasets.names())
     pairs = [regime for regime in PAIRS if regime in nine.index]
@@ -169,7 +169,7 @@ def _task(results, task):
 
 
 def _frame(title, frame, digits=3, best=False):
-    """A table of numbers; `best` prints the best method of each row bold."""
+    """Format a table of numbers; `best` prints the best method of each row bold."""
     names = [frame.index.name or "", *(study_label(name) for name in frame.columns)]
     rows = [
         [escape(study_label(str(name))), *_cells(values, digits, best)]
@@ -179,7 +179,7 @@ def _frame(title, frame, digits=3, best=False):
 
 
 def _cells(values, digits, best):
-    """Numbers as text, missing ones as nothing; the best, as printed, may be several."""
+    """Format numbers, empty if missing; all values that print like the best are marked."""
     texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
     rivals = texts.drop(ORACLE, errors="ignore")
     top = rivals[rivals != ""].astype(float).max() if best else None
@@ -211,12 +211,12 @@ def _ranks(ranking, what):
     )
     if len(ranking.ranks) > 1:
         text += f"\n\nCritical difference {ranking.difference:.2f}"
-        text += f"; not told apart: {'; '.join(groups)}." if groups else "."
+        text += f"; no significant difference: {'; '.join(groups)}." if groups else "."
     return text
 
 
 def _winners(table, what):
-    """How often each method is best, by regime; and where CAFE is clearly behind."""
+    """Yield the number of wins by regime, and the configurations where CAFE is behind."""
     counts = table.groupby(["regime", "best"], sort=False).size().unstack(fill_value=0)
     counts = counts[[name for name in METHOD_LABELS if name in counts.columns]]
     yield _frame(f"Configurations in which a method has the best {what}", counts, 0)
@@ -240,5 +240,5 @@ def _bars(bars):
         for row in bars.itertuples()
     ]
     return (
-        f"**What must hold**\n\n{markdown_table(['what', 'value', 'at least', 'holds'], rows)}"
+        f"**Required bars**\n\n{markdown_table(['number', 'value', 'at least', 'holds'], rows)}"
     )

@@ -1,7 +1,7 @@
-"""Results beside the paper's: agreement, wins, tests, ranks, and where the gain comes from.
+"""Comparison of results with the paper's: agreement, wins, tests, ranks and gain by group.
 
-Two methods are always compared on the same noisy versions: a version that one of them lacks
-is left out for both.
+Two methods are compared on the same noisy versions: a version that one of them lacks is left
+out for both.
 """
 
 import textwrap
@@ -24,7 +24,7 @@ from cafelearn.experiments.ranking import Ranking, paired_tests, rank_methods
 
 # Each extractor of the paper: with CAFE and without.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
-# Tested against each other; a hypothesis whose methods were not run is left out.
+# Pairs of methods to test; those that were not run are left out.
 HYPOTHESES = (
     *PAIRS.values(),
     *(
@@ -37,16 +37,16 @@ HYPOTHESES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`compare` finds; every table is a DataFrame.
+    """Result of :func:`compare`; every table is a DataFrame.
 
     Parameters
     ----------
     means : DataFrame
         Mean of each cell, see :func:`cell_means`.
     cells : DataFrame
-        The cells that the paper has, too, see :func:`against_published`.
+        The cells that are also in the paper, see :func:`against_published`.
     agreement : DataFrame
-        How far those are from the paper's, see :func:`agreement`.
+        Their deviation from the paper's, see :func:`agreement`.
     pairs : DataFrame
         CAFE against its baseline, one row per configuration and extractor, see
         :func:`pair_differences`.
@@ -56,13 +56,13 @@ class Comparison:
         Paired tests over the configurations, see
         :func:`~cafelearn.experiments.ranking.paired_tests`.
     improvement : DataFrame
-        Where the gain comes from, see :func:`improvement`.
+        Gain by group, see :func:`improvement`.
     ranking : Ranking or None
-        All methods ranked over the configurations; None if no configuration has all.
+        Ranks of all methods over the configurations; None if no configuration has all.
     paper_ranking : Ranking or None
-        The methods of the paper alone, ranked by the results.
+        Ranks of the paper's methods by the results.
     published_ranking : Ranking
-        The methods of the paper ranked by its tables.
+        Ranks of the paper's methods by its tables.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def compare(results: pd.DataFrame) -> Comparison:
     Returns
     -------
     comparison : Comparison
-        Tables of everything; :func:`summary` puts it into a dozen lines.
+        All tables; see :func:`summary` for a short text.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def compare(results: pd.DataFrame) -> Comparison:
 
 
 def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
-    """CAFE minus its baseline, for each configuration and each of PCA, NMF and ICA.
+    """Compute CAFE minus its baseline for each configuration and each of PCA, NMF and ICA.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
         One row per configuration and extractor: `difference` of the mean ARI over the
         versions that both methods have, its `standard_error` (paired; missing for one
         version), `n` of those versions, `won` (above zero), `published_difference` and
-        `shared`, whether the paper's table has the same winner (missing where it has no such
-        configuration).
+        `shared`, whether the paper's table has the same winner (missing if the configuration
+        is not in the paper).
 
     Examples
     --------
@@ -169,23 +169,23 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Configurations in which CAFE beats its baseline for most of the extractors.
+    """Find the configurations in which CAFE beats its baseline for most of the extractors.
 
-    This is the paper's count: on its tables the rule gives 21 of 27 configurations at the
-    lower level of noise and 27 of 27 at the higher, together the 48 of 54 that it states, and
-    the six exceptions that it lists (its text says five, and 22 of 27).
+    This is the paper's count: for its tables the rule gives 21 of 27 configurations at the
+    lower noise level and 27 of 27 at the higher. These are the 48 of 54 that the paper states
+    and the six exceptions that it lists (its text says five, and 22 of 27).
 
     Parameters
     ----------
     pairs : DataFrame
-        What :func:`pair_differences` returns.
+        Result of :func:`pair_differences`.
 
     Returns
     -------
     configurations : DataFrame
-        One row per configuration: `wins` of how many `pairs`, `won` (more than half of them),
-        and `published_won`, by the same pairs of the paper's tables, and `shared`, whether
-        both agree (missing where the paper has no such configuration).
+        One row per configuration: number of `pairs` and of `wins`, `won` (more than half of
+        them), `published_won`, by the same pairs of the paper's tables, and `shared`, whether
+        both agree (missing if the configuration is not in the paper).
 
     Examples
     --------
@@ -216,7 +216,7 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def improvement(results: pd.DataFrame) -> pd.DataFrame:
-    """Mean gain of CAFE over its baseline by level, scale and data set.
+    """Compute the mean gain of CAFE over its baseline by level, scale and data set.
 
     Parameters
     ----------
@@ -230,12 +230,12 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
         (`extractor` is "all"): `by`, `group`, `extractor`, number of `configurations`,
         `difference` (mean over them of CAFE minus its baseline), its `standard_error`, and
         `published`, the same mean of the paper's tables over the same configurations
-        (missing where it lacks one of them).
+        (missing if one of them is not in the paper).
 
     Notes
     -----
-    The standard error is that of drawing other noise for the same configurations. It is
-    missing where a configuration has a single version.
+    The standard error is that of redrawing the noise for the same configurations. It is
+    missing if a configuration has a single version.
 
     Examples
     --------
@@ -276,12 +276,12 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(comparison: Comparison) -> str:
-    """A comparison in about a dozen lines of plain text.
+    """Summarise a comparison in about a dozen lines of plain text.
 
     Parameters
     ----------
     comparison : Comparison
-        What :func:`compare` returns.
+        Result of :func:`compare`.
 
     Returns
     -------
@@ -404,7 +404,7 @@ def _say_ranks(comparison):
     groups = "; ".join(", ".join(group) for group in ranking.groups) or "none"
     return [
         f"Average ranks over {_count(ranking.n_blocks, 'configuration')}: {ranks}.",
-        f"  Critical difference {ranking.difference:.2f}. Not told apart: {groups}.",
+        f"  Critical difference {ranking.difference:.2f}. No significant difference: {groups}.",
     ]
 
 
@@ -413,13 +413,13 @@ def _count(number, what):
 
 
 def _by_version(results):
-    """ARI with a row per configuration and version and a column per method."""
+    """Pivot the ARI: one row per configuration and version, one column per method."""
     done = results[results["ari"].notna()]
     return done.pivot(index=[*CONFIGURATION, "version"], columns="method", values="ari")
 
 
 def _published_table():
-    """The paper's means with a row per configuration and a column per method."""
+    """Pivot the paper's means: one row per configuration, one column per method."""
     return published().pivot(index=CONFIGURATION, columns="method", values="mean_ari")
 
 
@@ -428,13 +428,13 @@ def _means(by_version):
 
 
 def _difference(table, method, other):
-    """Differences of two methods where both are known; nothing if one was not run."""
+    """Compute the differences of two methods; empty if one was not run."""
     absent = pd.Series(np.nan, index=table.index)
     return (table.get(method, absent) - table.get(other, absent)).dropna()
 
 
 def _differences(table, with_mean=False):
-    """CAFE minus baseline in long form, and optionally the mean of the extractors as well."""
+    """Compute CAFE minus baseline in long form, optionally with the mean of the extractors."""
     wide = pd.DataFrame({name: _difference(table, *pair) for name, pair in PAIRS.items()})
     wide = wide.dropna(axis=1, how="all")
     if with_mean:

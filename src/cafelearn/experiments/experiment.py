@@ -1,4 +1,4 @@
-"""An experiment as the runner, the store and the clock see it."""
+"""The interface of an experiment to the runner, the store and the clock."""
 
 import importlib.metadata
 import time
@@ -15,7 +15,7 @@ LIBRARIES = ("cafelearn", "numpy", "scipy", "scikit-learn", "numba", "umap-learn
 
 
 class Experiment(ABC):
-    """Samples, methods to run on them, and the record that a run makes.
+    """Samples, methods to run on them, and the records of the runs.
 
     A sample is a NamedTuple that begins with the name of a data set. A record is a NamedTuple
     of the fields of the sample, `method`, `status` ("done" or "failed") and any others, all
@@ -26,11 +26,11 @@ class Experiment(ABC):
 
     file: str  # name of the file of records
     record: type
-    quick: object  # settings that are enough to compile a method
+    quick: object  # settings for compiling a method
 
     @classmethod
     def key(cls):
-        """Names of the fields that tell runs apart: those of the sample, and the method."""
+        """Return the names of the fields that identify a run: the sample's, and the method."""
         fields = cls.record._fields
         return fields[: fields.index("status")]
 
@@ -39,35 +39,35 @@ class Experiment(ABC):
         """Make the data of a sample."""
 
     def shares(self, sample, method):
-        """Whether a method starts from what `share` finds."""
+        """Check whether a method uses the result of `share`."""
         return False
 
     def share(self, sample, settings, data):
-        """Find what several methods start from."""
+        """Compute the result that several methods share."""
         raise NotImplementedError
 
     @abstractmethod
     def measure(self, sample, method, settings, data, shared):
-        """Run a method; returns the fields of the record after its status."""
+        """Run a method and return the fields of the record after its status."""
 
     @abstractmethod
     def trial(self, sample):
-        """A small sample of the same kind, on which methods are compiled."""
+        """Return a small sample of the same kind for compiling methods."""
 
     def similar(self, sample):
-        """Samples for which this is equal take about the same time."""
+        """Return a key that is equal for samples of about the same run time."""
         return sample.dataset
 
     @abstractmethod
     def foresee(self, sample, method):
-        """Seconds of a run, to be calibrated: only ratios matter."""
+        """Predict the seconds of a run up to a factor."""
 
     def own_seconds(self, record):
-        """Seconds of a run, without those that another record counts as well."""
+        """Return the seconds of a run without those counted in another record."""
         return record.seconds
 
     def try_share(self, sample, settings, data=None):
-        """What methods share, or the traceback of what went wrong."""
+        """Compute the shared result, or return the traceback of its failure."""
         try:
             return self.share(sample, settings, self.load(sample) if data is None else data)
         except Exception:
@@ -76,8 +76,8 @@ class Experiment(ABC):
     def run(self, sample, method, settings, shared=None, data=None):
         """Run one method on one sample; an exception becomes a failed record.
 
-        `shared` is what `try_share` has found for the sample, `data` what `load` has made;
-        what is missing is made here.
+        `shared` is the result of `try_share` and `data` that of `load`; both are computed here
+        if they are not given.
         """
         if self.shares(sample, method) and shared is None:
             shared = self.try_share(sample, settings, data)
@@ -91,11 +91,11 @@ class Experiment(ABC):
         return self.record(*sample, method, "done", **found, libraries=libraries())
 
     def fail(self, sample, method, reason):
-        """The record of a run that went wrong."""
+        """Make the record of a failed run."""
         return self.record(*sample, method, "failed", traceback=reason, libraries=libraries())
 
     def run_sample(self, sample, methods, settings, emit):
-        """Run several methods on one sample, and emit each record as it is made."""
+        """Run several methods on one sample and emit each record when it is complete."""
         try:
             data = self.load(sample)
         except Exception:
@@ -109,20 +109,20 @@ class Experiment(ABC):
 
 @contextmanager
 def measuring():
-    """Run the body on one thread; after it, `seconds` and `warnings` are known."""
-    told = SimpleNamespace(seconds=None, warnings="")
+    """Run the body on one thread and measure `seconds` and `warnings`."""
+    measured = SimpleNamespace(seconds=None, warnings="")
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield told
-    told.seconds = time.perf_counter() - start
+        yield measured
+    measured.seconds = time.perf_counter() - start
     lines = (f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
-    told.warnings = "\n".join(dict.fromkeys(lines))
+    measured.warnings = "\n".join(dict.fromkeys(lines))
 
 
 @lru_cache(maxsize=1)
 def libraries():
-    """Versions of the libraries that the numbers depend on."""
+    """Return the versions of the libraries that affect the numbers."""
     versions = []
     for name in LIBRARIES:
         try:

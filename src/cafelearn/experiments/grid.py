@@ -21,33 +21,32 @@ def run_grid(
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run what a plan asks for and the directory does not hold yet.
+    """Execute the runs of a plan that are not yet in the directory.
 
-    Each run is committed to the directory when it ends. A grid that was stopped, in whatever
-    way, is continued by calling this again; the results depend neither on that nor on the
-    number of workers.
+    Each run is committed to the directory when it ends. Call the function again to resume an
+    interrupted grid; the results depend neither on interruptions nor on the number of workers.
 
     Parameters
     ----------
     plan : Plan
-        What to run.
+        The runs.
     directory : str or path
-        Where the records are kept; it is made if there is none.
+        Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 is one for each core, and
-        ``None`` is 1, in this process.
+        Number of worker processes, each with one thread; -1 means one per core,
+        ``None`` runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers do the runs instead. They need no access to
-        the directory. Workers with one thread each measure the time of the runs best.
+        Address of a Dask scheduler whose workers execute the runs instead. They need no access
+        to the directory. For accurate timings, use workers with one thread each.
     retry_failed : bool, default=False
-        Run those again that have failed.
+        Repeat failed runs.
     progress : callable, default=None
         Called with a Progress (done, total, failed, elapsed, remaining) as runs end.
 
     Returns
     -------
     progress : Progress
-        How it ended.
+        The final state.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What to run: noisy data sets, methods and settings, as plain data."""
+"""Plans of the paper's experiment: noisy data sets, methods and settings."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 
 from cafelearn import datasets
 
-# In the order of the paper's tables, then those that the paper lacks.
+# In the order of the paper's tables, then those that are not in the paper.
 METHODS = (
     "autoencoder",
     "umap",
@@ -28,7 +28,7 @@ VERSIONS = 20
 
 
 def named_seed(name):
-    """A SeedSequence that depends on a name alone."""
+    """Make a SeedSequence from a name."""
     digest = hashlib.sha256(name.encode()).digest()
     return np.random.SeedSequence(np.frombuffer(digest, dtype="<u4").tolist())
 
@@ -45,13 +45,13 @@ class Sample(NamedTuple):
         return f"{self.dataset}/{self.noise_level:g}/{self.noise_scale:g}/{self.version}"
 
     def seed(self, purpose: str) -> np.random.SeedSequence:
-        """A SeedSequence that depends on this sample's name and the purpose alone."""
+        """Make a SeedSequence from the name of the sample and the purpose."""
         return named_seed(f"{self}/{purpose}")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How hard every method tries.
+    """Numbers of starts and exponents of the methods.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Plan:
     versions : int, default=20
         Number of noisy versions of each data set at each level and scale.
     settings : Settings, default=Settings()
-        How hard every method tries.
+        Numbers of starts and exponents of the methods.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Plan:
         check_versions(self.versions)
 
     def samples(self) -> list:
-        """All noisy data sets: the first version of each, then the second, and so on."""
+        """List all noisy data sets: the first version of each, then the second, and so on."""
         return [
             Sample(dataset, level, scale, version)
             for version in range(self.versions)
@@ -138,7 +138,7 @@ class Plan:
 
 
 def choose_names(what, chosen, known):
-    """The chosen names, each once, in the order in which they are known."""
+    """Validate the chosen names and return them in the order of `known`."""
     chosen = [chosen] if isinstance(chosen, str) else list(chosen)
     for name in chosen:
         if name not in known:

@@ -12,12 +12,12 @@ from joblib.externals.loky.process_executor import ShutdownExecutorError
 from cafelearn.experiments.progress import Clock
 from cafelearn.experiments.store import Store
 
-# So many times in a row workers may be lost before a run has ended.
+# Number of losses of workers in a row, without a completed run, before giving up.
 LOSSES = 3
 
 
 class WorkersLost(RuntimeError):
-    """Worker processes died, and went on dying."""
+    """Worker processes died repeatedly."""
 
 
 def run_all(
@@ -31,7 +31,7 @@ def run_all(
     retry_failed=False,
     progress=None,
 ):
-    """Run those of the (sample, methods) of `todo` that the directory does not hold yet.
+    """Run the (sample, methods) of `todo` that are not yet in the directory.
 
     The options are those of `run_grid`.
     """
@@ -58,7 +58,7 @@ def _here(experiment, todo, settings, store):
 
 
 def _in_processes(experiment, todo, settings, store, n_jobs):
-    """Workers commit their records themselves; one that dies loses the run under way."""
+    """Run in processes that commit their own records; a death loses only the current run."""
     directory, parent, losses = str(store.path.parent), os.getpid(), 0
     while todo:
         before = store.ended(include_failed=False)
@@ -77,15 +77,15 @@ def _in_processes(experiment, todo, settings, store, n_jobs):
                 names = ", ".join(str(sample) for sample, _ in todo[:3])
                 raise WorkersLost(
                     f"The worker processes were lost {LOSSES} times without a run in between "
-                    f"(out of memory?), at {names} or near it. All that ended before is safe."
+                    f"(out of memory?), at or near {names}. All completed runs are saved."
                 ) from error
-        # Committed by the workers, but not reported by them.
+        # Committed, but not reported, by the lost workers.
         yield store.records()
         todo = _remaining(todo, done)
 
 
 def _on_cluster(experiment, todo, settings, store, scheduler):
-    """One task per run, and one per result that runs share; this process commits."""
+    """Run one task per run and per shared result; this process commits."""
     from distributed import Client, as_completed
 
     own = not isinstance(scheduler, Client)
@@ -107,7 +107,7 @@ def _on_cluster(experiment, todo, settings, store, scheduler):
             if run.status == "finished":
                 record = run.result()
             else:
-                # The scheduler gave up on it: its workers died several times.
+                # The scheduler gave up, because its workers died several times.
                 record = experiment.fail(sample, method, repr(run.exception()))
             store.add(record)
             yield [record]
@@ -135,7 +135,7 @@ def _work(directory, experiment, sample, methods, settings, parent):
 
 @cache
 def _end_with(parent):
-    """End this worker soon after the process that started it, however that ended."""
+    """End this worker soon after its parent process has ended."""
 
     def watch():
         while os.getppid() == parent:
@@ -147,7 +147,7 @@ def _end_with(parent):
 
 
 def _run_into(store, experiment, sample, methods, settings):
-    """Run methods on a sample and commit each record; returns the records."""
+    """Run methods on a sample, commit each record and return the records."""
     records = []
 
     def emit(record):
@@ -165,5 +165,5 @@ def _open(directory, settings, experiment):
 
 @cache
 def _warm_up(experiment, trial, method):
-    """Compile what a method needs, so that it does not count as its time."""
+    """Compile the kernels of a method, so that its time does not include compilation."""
     experiment.run(trial, method, experiment.quick)

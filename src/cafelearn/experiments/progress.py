@@ -1,4 +1,4 @@
-"""How much of an experiment is done, and how long the rest will take."""
+"""Progress and remaining time of an experiment."""
 
 import time
 from collections import Counter, defaultdict
@@ -14,16 +14,16 @@ class Progress(NamedTuple):
     total: int
     failed: int
     elapsed: float
-    remaining: float | None  # seconds; None until something has ended
+    remaining: float | None  # seconds; None until a run has ended
 
 
 class Clock:
-    """Estimates the time to finish from the cost of the runs that have ended.
+    """Estimate the remaining time from the cost of completed runs.
 
-    The cost of a run to come is the mean of those of similar samples and its method, or, as
-    long as there are none, a prior that is calibrated by all runs so far. The speed at which
-    cost is worked off is measured, so that the number of workers need not be known; it is
-    measured from the first report on, since workers take their time to start.
+    The expected cost of a run is the mean over completed runs of similar samples with the same
+    method, or a prior calibrated by all runs so far. The speed, in cost per second, is
+    measured, which accounts for the number of workers. Measuring begins with the first
+    report, because workers take time to start.
     """
 
     def __init__(self, todo, total, now=time.monotonic, experiment=GRID):
@@ -34,13 +34,13 @@ class Clock:
             for sample, methods in todo
             for method in methods
         }
-        # One sample stands for those that are similar to it.
+        # One sample represents those similar to it.
         self._examples = {experiment.similar(sample): sample for sample, _ in todo}
         self._seen = defaultdict(lambda: [0, 0.0])
         self._failed, self._first = 0, None
 
     def count(self, records):
-        """Take note of runs that have ended; those known already do no harm."""
+        """Count runs that have ended; repeated ones are ignored."""
         for record in records:
             kind = self._left.pop(record[: len(self._experiment.key())], None)
             if kind is None:
@@ -56,7 +56,7 @@ class Clock:
         return state
 
     def state(self):
-        """The progress so far."""
+        """Return the progress so far."""
         elapsed = self._now() - self._start
         remaining = None
         if self._spent() > 0:
@@ -70,7 +70,7 @@ class Clock:
         return sum(seconds for _, seconds in self._seen.values())
 
     def _speed(self, elapsed):
-        """Cost worked off in a second."""
+        """Return the completed cost per second."""
         since, spent_before = self._first or (0.0, 0.0)
         if elapsed > since and self._spent() > spent_before:
             return (self._spent() - spent_before) / (elapsed - since)

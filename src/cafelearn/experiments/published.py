@@ -1,4 +1,4 @@
-"""The paper's tables as data, and how far results are from them.
+"""The paper's tables as data, and the deviation of results from them.
 
 The numbers are those of Tables 1 and 2 of R. C. de Amorim and V. Makarenkov,
 "Cluster-Adaptive Feature Extraction and its Theoretical Foundation with Minkowski Weighted
@@ -22,7 +22,7 @@ STD_ROUNDING = 0.01**2 / 12
 
 
 def published() -> pd.DataFrame:
-    """The 432 cells of the paper's Tables 1 and 2.
+    """Return the 432 cells of the paper's Tables 1 and 2.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def _published():
 
 @cache
 def paper_methods() -> tuple[str, ...]:
-    """The eight methods of the paper, in the order of the columns of its tables.
+    """Return the eight methods of the paper, in the order of the columns of its tables.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def paper_methods() -> tuple[str, ...]:
 
 
 def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -> pd.DataFrame:
-    """Results with the columns and types that the comparison relies on.
+    """Validate results and convert their types.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
         `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` may be absent.
     caller : str
-        Who complains.
+        Name of the caller for error messages.
     need_done : bool, default=False
-        Whether to complain if no run is done.
+        Whether to raise if no run is done.
 
     Returns
     -------
     results : DataFrame
-        A copy with those nine columns. Where a run is not done, `ari` is missing.
+        A copy with those nine columns, in which failed runs have no `ari`.
 
     Examples
     --------
@@ -117,14 +117,14 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
     results.loc[results["status"] != "done", ["ari", "nmi"]] = np.nan
     if need_done and not results["ari"].notna().any():
         raise ValueError(
-            f"{caller} needs at least one run that is done and has an ari; of the "
-            f"{len(results)} given, none is."
+            f"{caller} needs at least one run that is done and has an ari, got none in "
+            f"{len(results)} runs."
         )
     return results
 
 
 def cell_means(results: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over the noisy versions, for each cell of the tables.
+    """Compute mean and standard deviation over the noisy versions for each cell.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
     -------
     cells : DataFrame
         One row per data set, level, scale and method, with the columns `mean_ari`, `std_ari`
-        (missing for a single version), `n` (versions that are done), `failed` (runs that
-        have no ARI and are left out), `mean_nmi` and `mean_seconds`.
+        (missing for a single version), `n` (completed versions), `failed` (runs
+        without an ARI, which are left out), `mean_nmi` and `mean_seconds`.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_published(results: pd.DataFrame) -> pd.DataFrame:
-    """Each cell of the paper's tables that the results have, beside the published one.
+    """Compare each cell with the published one.
 
     Parameters
     ----------
@@ -177,11 +177,11 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     Notes
     -----
     z is the difference of the means divided by its standard error, the square root of
-    ``ours_std**2 / n + published_std**2 / 20`` plus what the rounding of the printed numbers
-    adds: ``0.01**2 / 12`` to the square of the published standard deviation and
-    ``0.001**2 / 12`` to that of the mean. With a single version there is no z. If both means
+    ``ours_std**2 / n + published_std**2 / 20`` plus the variance of the rounding of the
+    printed numbers: ``0.01**2 / 12`` for the published standard deviation and
+    ``0.001**2 / 12`` for the mean. With a single version there is no z. If both means
     estimate the same number, z has roughly Student's distribution with the degrees of freedom
-    given (Welch's), which matters where versions are few.
+    given (Welch's), which matters for few versions.
 
     Examples
     --------
@@ -201,27 +201,27 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     of_theirs = (cells["published_std"] ** 2 + STD_ROUNDING) / PUBLISHED_VERSIONS
     difference = cells["ours"] - cells["published"]
     cells["z"] = difference / np.sqrt(of_ours + of_theirs + MEAN_ROUNDING)
-    # Where n is 1, the variance and with it everything here is missing.
+    # With n = 1 there is no variance, so all of these are missing.
     uncertainty = of_ours**2 / (cells["n"] - 1) + of_theirs**2 / (PUBLISHED_VERSIONS - 1)
     cells["degrees_of_freedom"] = (of_ours + of_theirs) ** 2 / uncertainty
     return cells[[*columns, "published", "published_std", "z", "degrees_of_freedom"]]
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """How often, and how far, the cells are from the published ones.
+    """Summarise the deviation of the cells from the published ones.
 
     Parameters
     ----------
     cells : DataFrame
-        What :func:`against_published` returns.
+        Result of :func:`against_published`.
 
     Returns
     -------
     table : DataFrame
         One row for all cells (`by` is "all"), then one per method, data set, level and scale.
         Columns: `by`, `group`, `cells` (those with a z), `within_2` (share of them with
-        ``abs(z) <= 2``), `expected` (that share if both experiments were the same), `rms_z`
-        (1 or a little more if they were) and `mean_difference` (ours minus published).
+        ``abs(z) <= 2``), `expected` (the expected share for a repetition), `rms_z` (slightly
+        above 1 for a repetition) and `mean_difference` (ours minus published).
 
     Examples
     --------
@@ -246,17 +246,17 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_group(value: object) -> str:
-    """A data set, method, level or scale as text.
+    """Format a data set, method, level or scale as text.
 
     Parameters
     ----------
     value : str or float
-        What to name.
+        The value.
 
     Returns
     -------
     name : str
-        Numbers without needless digits.
+        The text; numbers have no trailing zeros.
 
     Examples
     --------

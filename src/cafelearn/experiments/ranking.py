@@ -1,4 +1,4 @@
-"""Methods compared over many blocks: average ranks, critical difference, paired tests.
+"""Comparison of methods over many blocks: average ranks, critical difference, paired tests.
 
 After J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of
 Machine Learning Research 7, 2006. A block is a configuration of the experiment: a data set
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Average ranks of methods, and which of them can be told apart.
+    """Average ranks of methods and groups without significant differences.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Ranking(NamedTuple):
     difference : float
         Critical difference of Nemenyi's test; NaN for a single method.
     groups : list of tuple of str
-        Methods that the test does not tell apart, see :func:`cliques`.
+        Methods without a significant difference, see :func:`cliques`.
     friedman : Outcome
-        Friedman's test of all methods being equal; NaN for fewer than three methods.
+        Friedman's test that all methods are equal; NaN for fewer than three methods.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Ranking(NamedTuple):
 
 
 def average_ranks(scores: pd.DataFrame) -> pd.Series:
-    """Average rank of each method; rank 1 is the best score of a block.
+    """Compute the average rank of each method; rank 1 is the best score of a block.
 
     Parameters
     ----------
     scores : DataFrame of shape (n_blocks, n_methods)
-        Scores, of which higher is better. Equal scores share the mean of their ranks.
+        Scores; higher is better. Equal scores share the mean of their ranks.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def average_ranks(scores: pd.DataFrame) -> pd.Series:
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> float:
-    """Difference of average ranks from which Nemenyi's test tells two methods apart.
+    """Compute the smallest significant difference of average ranks in Nemenyi's test.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> f
 
 
 def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
-    """Groups of methods that a critical difference does not tell apart.
+    """Find the groups of methods without significant differences.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     Returns
     -------
     groups : list of tuple of str
-        Every group of two or more methods whose ranks all differ by less than `difference`
-        and that is not part of a larger one, best first.
+        Every maximal group of two or more methods whose ranks differ by less than
+        `difference`, best first.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     groups, reached = [], 0
     for first in range(len(values)):
         end = int(np.searchsorted(values, values[first] + difference, side="left"))
-        # A group that ends where an earlier one did is part of it.
+        # A group with the same end as an earlier one is part of it.
         if end > reached and end - first > 1:
             groups.append(tuple(names[first:end]))
         reached = max(reached, end)
@@ -147,7 +147,7 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
 
 
 def friedman(scores: pd.DataFrame) -> Outcome:
-    """Friedman's test of the hypothesis that all methods have the same ranks.
+    """Run Friedman's test of the hypothesis that all methods have the same ranks.
 
     Parameters
     ----------
@@ -178,12 +178,12 @@ def friedman(scores: pd.DataFrame) -> Outcome:
 
 
 def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
-    """Rank methods and find the groups that cannot be told apart.
+    """Rank methods and find the groups without significant differences.
 
     Parameters
     ----------
     scores : DataFrame of shape (n_blocks, n_methods)
-        Scores, of which higher is better.
+        Scores; higher is better.
     alpha : float, default=0.05
         Level of Nemenyi's test.
 
@@ -194,8 +194,8 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
 
     Notes
     -----
-    The tests take blocks to be independent. The configurations of one data set are not, so
-    the groups are finer and the p-values smaller than new data sets would bear out.
+    The tests assume independent blocks. The configurations of one data set are not
+    independent, so the groups are too fine and the p-values too small for new data sets.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
 
 
 def signed_rank(differences: Iterable[float]) -> Outcome:
-    """Wilcoxon's signed-rank test, two-sided, of differences about zero.
+    """Run Wilcoxon's two-sided signed-rank test of differences about zero.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def signed_rank(differences: Iterable[float]) -> Outcome:
     -------
     test : Outcome
         With `statistic` (the smaller of the two sums of ranks) and `p_value`, which is 1
-        where no difference is other than zero.
+        if all differences are zero.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def signed_rank(differences: Iterable[float]) -> Outcome:
 
 
 def holm(p_values: Iterable[float]) -> np.ndarray:
-    """P-values adjusted for several tests by Holm's step-down rule.
+    """Adjust p-values for several tests by Holm's step-down rule.
 
     Parameters
     ----------
@@ -275,13 +275,13 @@ def holm(p_values: Iterable[float]) -> np.ndarray:
 
 
 def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFrame:
-    """Wilcoxon's signed-rank test of several pairs of methods, with Holm's rule.
+    """Run Wilcoxon's signed-rank test on several pairs of methods, with Holm's correction.
 
     Parameters
     ----------
     differences : dict of (str, str) to Series
-        For a method and another, the difference of their scores in each block. A pair
-        without blocks is left out.
+        For each pair of methods, the differences of their scores in each block. Pairs
+        without blocks are left out.
 
     Returns
     -------
@@ -292,8 +292,8 @@ def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFra
 
     Notes
     -----
-    The test takes blocks to be independent. Configurations of one data set are not, so the
-    p-values speak of these data sets and not of others.
+    The test assumes independent blocks. Configurations of one data set are not independent,
+    so the p-values do not generalise beyond these data sets.
 
     Examples
     --------

@@ -12,12 +12,12 @@ from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.plan import LEVELS, SCALES, Sample, named_seed
 from cafelearn.experiments.run import noisy_data
 
-# Share of the (class, feature) pairs that are noise in the regimes "heavy" and "zeros".
+# Share of noisy (class, feature) pairs in the regimes "heavy" and "zeros".
 LEVEL = 0.4
-# Those of the paper, named by level and scale.
+# The paper's noise settings, named by level and scale.
 PAIRS = {f"pairs {level:g}/{scale:g}": (level, scale) for level in LEVELS for scale in SCALES}
 REGIMES = ("clean", *PAIRS, "columns", "heavy", "zeros", "generated")
-# Sets beyond the paper's nine that scikit-learn carries.
+# Data sets of scikit-learn.
 BUNDLED = ("digits", "wdbc", "wine")
 GENERATED = ("categories", "counts", "subspaces")
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
         return f"{self.dataset}/{self.regime}/{self.version}"
 
     def seed(self, purpose: str) -> np.random.SeedSequence:
-        """A SeedSequence that depends on this case's name and the purpose alone."""
+        """Make a SeedSequence from the name of the case and the purpose."""
         return named_seed(f"study/{self}/{purpose}")
 
 
@@ -50,9 +50,9 @@ def case_data(case: Case) -> Labelled:
     Parameters
     ----------
     case : Case
-        - "clean": the set as it is.
-        - "pairs LEVEL/SCALE": the paper's noise, the very data sets of the grid.
-        - "columns": as many columns of uniform noise as there are features are appended.
+        - "clean": the original data.
+        - "pairs LEVEL/SCALE": the paper's noise, with the same data sets as the grid.
+        - "columns": as many columns of uniform noise as features are appended.
         - "heavy": 40% of the (class, feature) pairs get noise with heavy tails, Student's t
           with 2 degrees of freedom in units of the range.
         - "zeros": in 40% of the pairs each value is, with probability 1/2, replaced by the
@@ -105,7 +105,7 @@ def _load(name):
 
 
 def make_subspaces(rng):
-    """Gaussian clusters, each compact in features of its own and spread out in the others."""
+    """Generate Gaussian clusters, each compact in its own subset of the features."""
     k, m = int(rng.integers(2, 9)), int(rng.integers(5, 41))
     y = _draw_classes(rng, k)
     compact = rng.random((k, m)) < rng.uniform(0.3, 0.7)
@@ -118,7 +118,7 @@ def make_subspaces(rng):
 
 
 def make_counts(rng):
-    """Overdispersed counts with an excess of zeros; each class expresses its own features."""
+    """Generate overdispersed counts with excess zeros; features differ between classes."""
     k, m = int(rng.integers(2, 9)), int(rng.integers(10, 61))
     y = _draw_classes(rng, k)
     mean = rng.gamma(2, 2, m) * np.exp(rng.normal(0, 1, (k, m)) * (rng.random((k, m)) < 0.4))
@@ -129,22 +129,22 @@ def make_counts(rng):
 
 
 def make_categories(rng):
-    """One-hot columns of categorical variables, some of which differ between classes."""
+    """Generate one-hot columns of categorical variables, some of which separate classes."""
     k, m = int(rng.integers(2, 7)), int(rng.integers(5, 16))
     y = _draw_classes(rng, k)
     columns = []
     for _ in range(m):
         size = int(rng.integers(2, 8))
         common = rng.dirichlet(np.full(size, 2.0))
-        tells = rng.random(k) < 0.6
-        shares = np.where(tells[:, None], rng.dirichlet(np.full(size, 0.5), k), common)
+        separates = rng.random(k) < 0.6
+        shares = np.where(separates[:, None], rng.dirichlet(np.full(size, 0.5), k), common)
         columns.append((shares.cumsum(axis=1)[y] < rng.random(len(y))[:, None]).sum(axis=1))
     codes = np.minimum(np.column_stack(columns), 7)
     return Labelled(OneHotEncoder(sparse_output=False).fit_transform(codes), y)
 
 
 def _draw_classes(rng, k):
-    """Classes of 200 to 1,200 rows; the largest has up to about five times the smallest's."""
+    """Draw the classes of 200 to 1,200 rows; sizes differ by a factor of up to about five."""
     shares = rng.uniform(1, 4, k)
     y = rng.choice(k, int(rng.integers(200, 1201)), p=shares / shares.sum())
     y[:k] = np.arange(k)

@@ -1,4 +1,4 @@
-"""One noisy data set and one method make one record."""
+"""Runs of the paper's experiment: one method on one noisy data set."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -30,8 +30,8 @@ __all__ = [
     "run_method",
 ]
 
-# Seconds for a million entries of data, on one core: only their ratios matter, and only
-# until runs of the same data set and method have been seen.
+# Seconds for a million entries of data on one core. Only the ratios matter, until runs of the
+# same data set and method have ended.
 PRIOR = {
     "autoencoder": 90.0,
     "umap": 80.0,
@@ -45,7 +45,7 @@ LITTLE = 2.0
 
 
 class Record(NamedTuple):
-    """The outcome of a run; what it could not find out is None."""
+    """The result of a run; missing values are None."""
 
     dataset: str
     noise_level: float
@@ -55,7 +55,7 @@ class Record(NamedTuple):
     status: str  # "done" or "failed"
     ari: float | None = None
     nmi: float | None = None
-    seconds: float | None = None  # of the method alone, its sweep included
+    seconds: float | None = None  # of the method, including its sweep
     sweep_seconds: float | None = None  # part of them that all CAFE variants share
     p: float | None = None
     k_found: int | None = None
@@ -73,7 +73,7 @@ class Noisy(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What the CAFE variants share: the clustering that was chosen, and what it cost."""
+    """The result shared by the CAFE variants: the chosen clustering and its cost."""
 
     p: float
     labels: np.ndarray
@@ -89,7 +89,7 @@ def noisy_data(sample: Sample) -> Noisy:
     Parameters
     ----------
     sample : Sample
-        Which one.
+        The noisy data set.
 
     Returns
     -------
@@ -114,10 +114,10 @@ def noisy_data(sample: Sample) -> Noisy:
 def find_sweep(sample, settings, data=None):
     """Run mwk-means with the paper's settings and choose the clustering, on one thread."""
     X, y, _ = noisy_data(sample) if data is None else data
-    with measuring() as told:
+    with measuring() as measured:
         k = _n_classes(y)
         paper = PAPER | {"p": settings.exponents, "n_init": settings.n_init}
-        # The data is scaled as the paper does already.
+        # The data is already scaled as in the paper.
         candidates = make_candidates(CAFE(k, **(paper | {"scaling": None})))
         models = make_models(
             candidates, sample.seed("sweep"), n_clusters=k, n_init=paper["n_init"], n_jobs=1
@@ -130,8 +130,8 @@ def find_sweep(sample, settings, data=None):
         model.labels_,
         model.feature_weights_,
         model.cluster_centers_,
-        told.seconds,
-        told.warnings,
+        measured.seconds,
+        measured.warnings,
     )
 
 
@@ -148,40 +148,40 @@ class Grid(Experiment):
         return noisy_data(sample)
 
     def shares(self, sample, method):
-        """Whether a method starts from the sweep of mwk-means."""
+        """Check whether a method uses the sweep of mwk-means."""
         return method == "mwk-means" or method.startswith("cafe")
 
     def share(self, sample, settings, data):
-        """Find the sweep."""
+        """Compute the sweep."""
         return find_sweep(sample, settings, data)
 
     def measure(self, sample, method, settings, data, shared):
         """Cluster by a method and compare with the classes."""
-        with measuring() as told:
+        with measuring() as measured:
             labels = _labels(sample, method, settings, shared, data)
         swept = self.shares(sample, method)
         return {
             "ari": float(adjusted_rand_score(data.y, labels)),
             "nmi": float(normalized_mutual_info_score(data.y, labels)),
-            "seconds": told.seconds + (shared.seconds if swept else 0.0),
+            "seconds": measured.seconds + (shared.seconds if swept else 0.0),
             "sweep_seconds": shared.seconds if swept else 0.0,
             "p": shared.p if swept else None,
             "k_found": len(np.unique(labels)),
             "warnings": "\n".join(
-                filter(None, [shared.warnings if swept else "", told.warnings])
+                filter(None, [shared.warnings if swept else "", measured.warnings])
             ),
         }
 
     def trial(self, sample):
-        """Iris."""
+        """Return a sample of Iris."""
         return Sample("iris", 0.2, 1.0, 0)
 
     def foresee(self, sample, method):
-        """Seconds that grow with the size of the data."""
+        """Predict seconds in proportion to the size of the data."""
         return PRIOR.get(method, LITTLE) * _size(sample.dataset)
 
     def own_seconds(self, record):
-        """The sweep is shared; its cost is counted once, with the labels it gives."""
+        """Count the cost of the shared sweep once, with the method mwk-means."""
         return record.seconds - (0 if record.method == "mwk-means" else record.sweep_seconds)
 
 
@@ -198,11 +198,11 @@ def run_method(sample, method, settings, found=None, data=None):
     method : str
         The method.
     settings : Settings
-        How hard it tries.
+        Numbers of starts and exponents.
     found : Sweep or str, optional
         The sweep of this sample, or the traceback of its failure, if the method needs a sweep.
     data : Noisy, optional
-        The data of this sample, if at hand.
+        The data of this sample, if available.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def run_method(sample, method, settings, found=None, data=None):
 
 
 def _labels(sample, method, settings, found, data):
-    """The clustering that a method ends in."""
+    """Compute the clustering of a method."""
     if method == "mwk-means":
         return found.labels
     seed, for_kmeans = (seed_integer(child) for child in sample.seed(method).spawn(2))
@@ -247,5 +247,5 @@ def _n_classes(y):
 
 @cache
 def _size(dataset):
-    """Millions of entries."""
+    """Return the size of the data in millions of entries."""
     return load(dataset).data.size / 1e6

@@ -1,4 +1,4 @@
-"""Where the records of an experiment live: one SQLite file, each run committed when it ends."""
+"""Storage of the records of an experiment: one SQLite file, one commit per run."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """What was named as the place of records holds none, or others."""
+    """A source without records, or with records of another experiment."""
 
 
 class Store:
@@ -31,12 +31,12 @@ class Store:
     Parameters
     ----------
     directory : str or path
-        The directory; it is made if there is none.
+        The directory; it is created if it does not exist.
     settings : Settings, optional
-        How hard the methods try. A directory holds runs of one setting only; without it, an
-        existing directory is opened as it is.
+        Settings of the runs. A directory holds runs of one setting only; without it, an
+        existing directory is opened with its own settings.
     experiment : Experiment, default=GRID
-        What the records are of.
+        The experiment of the records.
     """
 
     def __init__(self, directory, settings=None, experiment=GRID):
@@ -67,8 +67,8 @@ class Store:
                 self._connection.execute("INSERT INTO about VALUES (?)", (about,))
         if self._about() != about:
             raise NoRunsError(
-                f"{self.path} holds runs of other settings ({self._about()}) than those asked "
-                f"for ({about}). Choose another directory."
+                f"{self.path} holds runs of other settings ({self._about()}) than requested "
+                f"({about}). Choose another directory."
             )
 
     def _about(self):
@@ -76,7 +76,7 @@ class Store:
         return row[0] if row else None
 
     def add(self, record):
-        """Commit a record; it replaces a failed one, never one that is done."""
+        """Commit a record; it may replace a failed one, but not a completed one."""
         names = ", ".join(record._fields)
         marks = ", ".join("?" * len(record._fields))
         changes = ", ".join(f"{name} = excluded.{name}" for name in record._fields)
@@ -88,14 +88,14 @@ class Store:
             )
 
     def ended(self, include_failed=True):
-        """The keys of the runs that have a record: fields of the sample, and the method."""
+        """Return the keys of the runs that have a record: sample and method."""
         wanted = "" if include_failed else " WHERE status = 'done'"
         with self._explained("read"):
             rows = self._connection.execute(f"SELECT {', '.join(self._key)} FROM runs{wanted}")
             return set(rows)
 
     def records(self):
-        """All records, in the order of their names."""
+        """Return all records, in the order of their keys."""
         with self._explained("read"):
             rows = self._connection.execute(
                 f"SELECT {', '.join(self._record._fields)} FROM runs "
@@ -104,7 +104,7 @@ class Store:
             return [self._record(*row) for row in rows]
 
     def frame(self):
-        """All records as a data frame."""
+        """Return all records as a data frame."""
         return pd.DataFrame(self.records(), columns=self._record._fields)
 
     def close(self):
@@ -129,7 +129,7 @@ class Store:
                 message += " The file is damaged; restore a copy, or move it and start again."
             elif doing != "read":
                 message += (
-                    " What was committed before is safe; start again when there is room and "
+                    " All committed runs are saved; start again when there is disk space and "
                     "permission to write."
                 )
             raise StoreError(message) from error
@@ -184,7 +184,7 @@ def read_runs(source, experiment, caller):
 
 
 def _columns(record):
-    """Columns of the table of runs; a field without a default must have a value."""
+    """Yield the columns of the table of runs; fields without a default are required."""
     for name, hint in get_type_hints(record).items():
         kind = next(TYPES[part] for part in get_args(hint) or (hint,) if part in TYPES)
         yield f"{name} {kind}{'' if name in record._field_defaults else ' NOT NULL'}"

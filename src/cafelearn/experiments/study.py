@@ -1,4 +1,4 @@
-"""Run the study "How good are the answers", and read its records."""
+"""Run the comparison study "How good are the answers" and read its records."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -22,32 +22,32 @@ def run_study(
     retry_failed: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Run what a plan of the study asks for and the directory does not hold yet.
+    """Execute the runs of a study plan that are not yet in the directory.
 
-    Each run is committed to the directory when it ends. A study that was stopped, in whatever
-    way, is continued by calling this again; the results depend neither on that nor on the
-    number of workers.
+    Each run is committed to the directory when it ends. Call the function again to resume an
+    interrupted study; the results depend neither on interruptions nor on the number of
+    workers.
 
     Parameters
     ----------
     plan : StudyPlan
-        What to run.
+        The runs.
     directory : str or path
-        Where the records are kept; it is made if there is none.
+        Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 is one for each core, and
-        ``None`` is 1, in this process.
+        Number of worker processes, each with one thread; -1 means one per core,
+        ``None`` runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers do the runs instead.
+        Address of a Dask scheduler whose workers execute the runs instead.
     retry_failed : bool, default=False
-        Run those again that have failed.
+        Repeat failed runs.
     progress : callable, default=None
         Called with a Progress (done, total, failed, elapsed, remaining) as runs end.
 
     Returns
     -------
     progress : Progress
-        How it ended.
+        The final state.
 
     See Also
     --------
@@ -87,7 +87,7 @@ def read_study(source: str | PathLike[str]) -> pd.DataFrame:
     Returns
     -------
     results : DataFrame
-        One row per run. Where a run has no text, such as warnings, it is empty.
+        One row per run. Missing texts, such as warnings, are empty.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the study of the answers runs: cases, tasks and methods, as plain data."""
+"""Plans of the comparison study: cases, tasks and methods."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from cafelearn.experiments.plan import check_versions, choose_names
 from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is no method: it is the best of the candidates that "cafe" chooses from.
+# "hindsight" is not a method, but the best candidate of "cafe" given the classes.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
@@ -32,7 +32,7 @@ FEATURE_VERSIONS = 3
 
 
 class StudySample(NamedTuple):
-    """A case, and what is asked of the methods."""
+    """A case and a task."""
 
     dataset: str
     regime: str
@@ -48,13 +48,13 @@ class StudySample(NamedTuple):
         return Case(self.dataset, self.regime, self.version)
 
     def seed(self, purpose):
-        """A SeedSequence that depends on the name of the sample and the purpose alone."""
+        """Make a SeedSequence from the name of the sample and the purpose."""
         return self.case.seed(f"{self.task}/{purpose}")
 
 
 @dataclass(frozen=True)
 class StudySettings:
-    """How hard every method of the study tries.
+    """Numbers of starts of the methods of the study.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class StudyPlan:
     versions : int, default=20
         Largest number of versions of a data set under a regime; there are 3 to 20.
     settings : StudySettings, default=StudySettings()
-        How hard every method tries.
+        Numbers of starts of the methods.
 
     Examples
     --------
@@ -123,13 +123,13 @@ class StudyPlan:
         check_versions(self.versions)
         if not len(self):
             raise ValueError(
-                f"Plan needs data sets with these regimes and tasks with these methods; "
-                f"{', '.join(self.datasets)} have none of {', '.join(self.regimes)}, or "
-                f"{', '.join(self.tasks)} none of {', '.join(self.methods)}."
+                f"Plan has no runs: {', '.join(self.datasets)} have none of the regimes "
+                f"{', '.join(self.regimes)}, or {', '.join(self.tasks)} none of the methods "
+                f"{', '.join(self.methods)}."
             )
 
     def samples(self) -> list:
-        """All samples: the first version of each, then the second, and so on."""
+        """List all samples: the first version of each, then the second, and so on."""
         return [
             StudySample(dataset, regime, version, task)
             for version in range(self.versions)
@@ -141,7 +141,7 @@ class StudyPlan:
         ]
 
     def methods_of(self, sample: Any) -> tuple[str, ...]:
-        """The methods to run on a sample, in their order."""
+        """Return the methods to run on a sample, in order."""
         return tuple(
             name
             for name in STUDY_METHODS[sample.task]
@@ -154,7 +154,7 @@ class StudyPlan:
 
 
 def is_in_grid(sample):
-    """Whether the paper's experiment has clustered this data set with the paper's settings."""
+    """Check whether the paper's experiment includes this data set."""
     return (
         sample.task == "labels"
         and sample.regime in PAIRS
@@ -163,7 +163,7 @@ def is_in_grid(sample):
 
 
 def count_versions(dataset, regime, task):
-    """Number of versions in the whole study; 0 if the data set is not in the regime."""
+    """Return the number of versions in the study; 0 if the regime excludes the data set."""
     if dataset in GENERATED:
         versions = GENERATED_VERSIONS
     else:

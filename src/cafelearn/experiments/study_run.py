@@ -1,4 +1,4 @@
-"""One case, one task and one method make one record of the study."""
+"""Runs of the comparison study: one method on one case and task."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +30,7 @@ LITTLE = 2.0
 
 
 class StudyRecord(NamedTuple):
-    """The outcome of a run; what it has not or could not find out is None."""
+    """The result of a run; missing values are None."""
 
     dataset: str
     regime: str
@@ -39,15 +39,15 @@ class StudyRecord(NamedTuple):
     method: str
     status: str  # "done" or "failed"
     ari: float | None = None
-    knn_5: float | None = None  # accuracy of a classifier with so many rows of each class
+    knn_5: float | None = None  # accuracy of a classifier trained on 5 rows per class
     knn_20: float | None = None
     logistic_5: float | None = None
     logistic_20: float | None = None
-    seconds: float | None = None  # of the method alone, without the classifiers
+    seconds: float | None = None  # of the method, without the classifiers
     n_rows: int | None = None
     n_features: int | None = None
     n_classes: int | None = None
-    choice: str = ""  # settings that CAFE has chosen
+    choice: str = ""  # settings that CAFE chose
     findings: str = ""  # codes of its diagnosis
     warnings: str = ""
     traceback: str = ""
@@ -55,7 +55,7 @@ class StudyRecord(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What "cafe" and "hindsight" share: all clusterings of a fit, and the one chosen."""
+    """The result shared by "cafe" and "hindsight": all clusterings of a fit and the choice."""
 
     labels: np.ndarray
     candidates: list[np.ndarray]
@@ -66,7 +66,7 @@ class Fit(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Rows to fit, rows to classify, and those of the first that have labels."""
+    """Rows to fit, rows to classify, and labelled rows among the first."""
 
     first: np.ndarray
     second: np.ndarray
@@ -86,19 +86,19 @@ class Study(Experiment):
         return case_data(sample.case)
 
     def shares(self, sample, method):
-        """Whether a method reads its labels off a fit of CAFE to all rows."""
+        """Check whether a method uses the labels of a fit of CAFE to all rows."""
         return sample.task == "labels" and method in ("cafe", "hindsight")
 
     def share(self, sample, settings, data):
         """Fit CAFE."""
-        with measuring() as told:
+        with measuring() as measured:
             cafe = _cafe(sample, "cafe", settings, data.y).fit(data.X)
         return Fit(
             cafe.labels_,
             [model.labels_ for model in cafe.models_],
-            *_tell(cafe),
-            told.seconds,
-            told.warnings,
+            *_choice_of(cafe),
+            measured.seconds,
+            measured.warnings,
         )
 
     def measure(self, sample, method, settings, data, shared):
@@ -109,19 +109,19 @@ class Study(Experiment):
         return {**found, **sizes, "n_classes": _n_classes(data.y)}
 
     def trial(self, sample):
-        """Iris."""
+        """Return a sample of Iris."""
         return StudySample("iris", "clean", 0, sample.task)
 
     def similar(self, sample):
-        """The data set, the regime and the task."""
+        """Return the data set, the regime and the task."""
         return sample.dataset, sample.regime, sample.task
 
     def foresee(self, sample, method):
-        """Seconds that grow with the size of the data."""
+        """Predict seconds in proportion to the size of the data."""
         return PRIOR.get(method, LITTLE) * _size(sample.dataset, sample.regime)
 
     def own_seconds(self, record):
-        """The fit of CAFE is counted once."""
+        """Count the shared fit of CAFE once."""
         return 0.0 if record.method == "hindsight" else record.seconds
 
 
@@ -129,17 +129,17 @@ STUDY = Study()
 
 
 def _score_labels(sample, method, settings, data, shared):
-    """The adjusted Rand index of labels with the classes."""
+    """Compute the adjusted Rand index of labels with the classes."""
     if shared is None or not STUDY.shares(sample, method):
-        with measuring() as told:
+        with measuring() as measured:
             labels = _cluster(sample, method, settings, data)
         ari = _compare(data.y, labels)
-        return {"ari": ari, "seconds": told.seconds, "warnings": told.warnings}
+        return {"ari": ari, "seconds": measured.seconds, "warnings": measured.warnings}
     common = {"seconds": shared.seconds, "warnings": shared.warnings}
     if method == "hindsight":
         return {"ari": max(_compare(data.y, labels) for labels in shared.candidates), **common}
-    told = {"choice": shared.choice, "findings": shared.findings}
-    return {"ari": _compare(data.y, shared.labels), **told, **common}
+    extra = {"choice": shared.choice, "findings": shared.findings}
+    return {"ari": _compare(data.y, shared.labels), **extra, **common}
 
 
 def _compare(y, labels):
@@ -147,7 +147,7 @@ def _compare(y, labels):
 
 
 def _cluster(sample, method, settings, data):
-    """Labels by a method; rows that HDBSCAN calls noise have one of their own."""
+    """Compute the labels of a method; HDBSCAN's noise rows are one more cluster."""
     if method == "paper":
         return _cafe(sample, method, settings, data.y).fit(data.X).labels_
     k, seed = _n_classes(data.y), seed_integer(sample.seed(method))
@@ -165,21 +165,21 @@ def _cluster(sample, method, settings, data):
 
 
 def _score_features(sample, method, settings, data, shared):
-    """Accuracies on the rows that were in no fit."""
+    """Compute the accuracies on the held-out rows."""
     halves = split(sample.case, data.y)
-    with measuring() as told:
+    with measuring() as measured:
         extractor = _extractor(sample, method, settings, data, len(halves.first))
         first = extractor.fit(data.X[halves.first]).transform(data.X[halves.first])
         second = extractor.transform(data.X[halves.second])
     features = np.empty((len(data.y), first.shape[1]))
     features[halves.first], features[halves.second] = first, second
-    choice, findings = _tell(extractor) if method == "cafe" else ("", "")
-    with measuring() as told_by_classifiers:
+    choice, findings = _choice_of(extractor) if method == "cafe" else ("", "")
+    with measuring() as classifying:
         accuracies = _accuracies(features, data.y, halves)
-    lines = "\n".join(filter(None, (told.warnings, told_by_classifiers.warnings)))
+    lines = "\n".join(filter(None, (measured.warnings, classifying.warnings)))
     return {
         **accuracies,
-        "seconds": told.seconds,
+        "seconds": measured.seconds,
         "choice": choice,
         "findings": findings,
         "warnings": lines,
@@ -187,8 +187,8 @@ def _score_features(sample, method, settings, data, shared):
 
 
 def _accuracies(features, y, halves):
-    """How many rows of the second half are classified rightly."""
-    # Scaled by all rows of the first half: that takes no labels.
+    """Compute the accuracies of the classifiers on the second half."""
+    # Scaled by all rows of the first half, which needs no labels.
     standard = StandardScaler().fit(features[halves.first]).transform(features)
     found = {}
     for kind, model, X in (
@@ -234,8 +234,8 @@ def _cafe(sample, method, settings, y):
     return CAFE(_n_classes(y), n_jobs=1, random_state=seed, **options)
 
 
-def _tell(cafe):
-    """The settings that a fit has chosen, and the codes of its diagnosis."""
+def _choice_of(cafe):
+    """Return the settings that a fit chose and the codes of its diagnosis."""
     row = cafe.candidates_.iloc[chosen_position(cafe.candidates_)]
     findings = getattr(cafe, "diagnosis_", [])
     return settings_words(row), ",".join(finding.code for finding in findings)
@@ -247,5 +247,5 @@ def _n_classes(y):
 
 @cache
 def _size(dataset, regime):
-    """Millions of entries."""
+    """Return the size of the data in millions of entries."""
     return case_data(Case(dataset, regime, 0)).X.size / 1e6

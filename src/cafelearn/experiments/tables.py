@@ -1,7 +1,7 @@
-"""The paper's Tables 1 and 2 from results, beside the published numbers.
+"""The paper's Tables 1 and 2 from results, with the published numbers.
 
-The layout is the paper's: a row per data set and scale of the noise, a column per method, a
-table per level of the noise. Methods that the paper lacks follow in tables of their own.
+The layout is the paper's: a row per data set and noise scale, a column per method, a
+table per noise level. Methods that are not in the paper follow in separate tables.
 """
 
 import html
@@ -44,10 +44,10 @@ METHOD_LABELS = {
     "mwk-means": "mwk-means",
     "cafe-centroid+pca": "CAFE-centroid+PCA",
 }
-# What the methods beyond the paper are shown next to.
+# Reference methods in the tables of methods beyond the paper.
 REFERENCES = ("pca", "cafe+pca")
 TITLE = "Mean ARI ± standard deviation over noisy versions"
-FAR = 2  # a z of this size or less is no surprise
+FAR = 2  # larger values of z are marked
 MISSING = "-"
 SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the scale of the noise
 
@@ -56,13 +56,13 @@ class _Table(NamedTuple):
     title: str
     methods: list[str]
     rows: list[tuple]  # data set, scale, cells in the order of the methods (None: not run)
-    beside: bool  # whether the published number and z stand with each cell
+    beside: bool  # whether cells show the published number and z
     versions: int  # of most cells
     failed: int
 
 
 def render(results: pd.DataFrame, format: str = "text") -> str:
-    r"""The paper's tables from results, each mean with the published one and z.
+    r"""Render the paper's tables from results, each mean with the published one and z.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def render(results: pd.DataFrame, format: str = "text") -> str:
 
 
 def render_published(format: str = "text") -> str:
-    """The tables as the paper has them.
+    """Render the published tables.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _check_format(caller, format):
 
 
 def _all_tables(cells, beside):
-    """Tables of the paper's methods by level, then of the others, with their cells."""
+    """Yield tables of the paper's methods by level, then of the others, with their cells."""
     run = list(cells["method"].unique())
     order = [*METHODS, *sorted(set(run) - set(METHODS))]
     ours = [method for method in order if method in run]
@@ -224,7 +224,7 @@ def label(name):
 
 
 def _mean(value):
-    """Three decimals, as the paper prints means; never -0.000."""
+    """Format a mean with three decimals as in the paper, without a negative zero."""
     return re.sub(r"^-(0\.0+)$", r"\1", f"{value:.3f}")
 
 
@@ -257,7 +257,7 @@ def _versions(table, cell):
 
 
 def _std(cell):
-    """Two decimals, as in the paper; a single version has none."""
+    """Format a standard deviation with two decimals as in the paper; empty if missing."""
     return "" if np.isnan(cell.std) else f"{cell.std:.2f}"
 
 
@@ -407,7 +407,7 @@ def _html_table(table):
     lines = ['<table class="results">', f"<caption>{html.escape(table.title)}</caption>"]
     lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>"]
     for dataset, scale, cells in table.rows:
-        # The name is repeated in every row, because a reader may sort them.
+        # The name is repeated in every row, because rows can be sorted.
         name = html.escape(label(dataset))
         start = f'<th scope="row" data-sort="{name}">{name}</th>'
         start += f'<td data-sort="{scale!r}">{name_group(scale)}</td>'
@@ -430,7 +430,7 @@ def _html_cell(table, cell):
 
 
 def _csv(tables):
-    """Every cell once: where the references are repeated, they are left out."""
+    """Write every cell once, without the repeated reference methods."""
     rows = [
         {"beyond_paper": not set(table.methods) <= set(paper_methods()), **cell._asdict()}
         for table in tables

@@ -8,14 +8,14 @@ import numpy as np
 
 from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
 
-# The order of p is an order of lightness, so the figures survive grey print; markers tell
-# the exponents apart where colours do not.
+# Lightness increases with p, so that the figures work in greyscale; exponents also differ in
+# their markers.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    # The same study gives the same bytes.
+    # Fixed, so that the same study gives the same bytes.
     "svg.hashsalt": "cafelearn",
     "svg.fonttype": "path",
 }
@@ -36,10 +36,10 @@ def draw_figures(
     study : TheoryStudy
         From :func:`cafelearn.experiments.theory_study.theory_study`.
     directory : path-like
-        Where to write; it is made if it is not there. Files of the same name are replaced,
-        each in one step, so that no reader sees half a file.
+        Directory to write to; it is created if it does not exist. Existing files are replaced
+        atomically.
     formats : sequence of str, default=("png", "svg")
-        File formats, by their endings; what matplotlib can write.
+        File formats supported by matplotlib.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def draw_figures(
     paths = []
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
         for name, draw in drawings.items():
-            # Not through pyplot: whatever the user has open there stays as it is.
+            # Not through pyplot, whose current figure would change.
             figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
             draw(figure.subplots(), study, matplotlib)
             for kind in formats:
@@ -100,7 +100,7 @@ def _check_formats(formats):
 
 
 def _draw_weights(axes, study, matplotlib):
-    """Figure 1: mean of the sorted weights, and the range that holds nine fits of ten."""
+    """Draw Figure 1: mean of the sorted weights and the range of 90% of the fits."""
     exponents = study.fits["p"].unique()
     ranks = np.arange(1, N_FEATURES + 1)
     for p, shade, marker in _looks(exponents, matplotlib):
@@ -128,12 +128,12 @@ def _draw_weights(axes, study, matplotlib):
 
 
 def _draw_objectives(axes, study, matplotlib):
-    """Figure 2: one dot per fit, a bar at the mean, the bounds as a shaded region."""
+    """Draw Figure 2: one dot per fit, a bar at the mean, the bounds as a shaded region."""
     exponents = study.fits["p"].unique()
     axes.axhspan(0, 1, color="0.93", zorder=0)
     for bound in (0, 1):
         axes.axhline(bound, color="0.55", linewidth=0.9, zorder=1)
-    # Spreads the dots sideways; the same at every drawing.
+    # Deterministic jitter.
     generator = np.random.default_rng(0)
     for place, (p, shade, marker) in enumerate(_looks(exponents, matplotlib)):
         values = study.fits.loc[study.fits["p"] == p, "normalized_objective"].to_numpy()
@@ -164,7 +164,7 @@ def _draw_objectives(axes, study, matplotlib):
 
 
 def _name_bounds(axes):
-    """Inside the shaded region, at the ends where small and large exponents leave room."""
+    """Label the bounds inside the shaded region, where the dots leave space."""
     for text, place, shift, across, up in (
         ("upper bound", (0.01, 1), -3, "left", "top"),
         ("lower bound", (0.99, 0), 3, "right", "bottom"),
@@ -183,12 +183,12 @@ def _name_bounds(axes):
 
 def _title(what, how, study):
     offset = study.dispersion_offset
-    told = "" if not isinstance(offset, str) and offset == 0 else f"; offset {offset}"
-    return f"{what} ({how}{told})"
+    note = "" if not isinstance(offset, str) and offset == 0 else f"; offset {offset}"
+    return f"{what} ({how}{note})"
 
 
 def _looks(exponents, matplotlib):
-    """Each exponent with its colour and marker."""
+    """Yield each exponent with its colour and marker."""
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.82, len(exponents)))
     for i, p in enumerate(exponents):
         yield p, shades[i], MARKERS[i % len(MARKERS)]
@@ -196,7 +196,7 @@ def _looks(exponents, matplotlib):
 
 def _save(figure, path, kind):
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    # Dates in the file would make equal figures differ.
+    # Without dates, equal figures give equal files.
     dated = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
     try:
         figure.savefig(

@@ -5,22 +5,22 @@ features, adds four features of uniform noise, scales each feature by (x - mean)
 fits mwk-means from 20 random starts at p = 1.1, 1.5, 2 and 5. This module does the same, one
 fit per start, and checks every claim of :func:`cafelearn.theory.certificate` on each fit.
 
-Where the paper is silent, this is what is done here:
+The following choices are not specified in the paper:
 
-- "Zero mean and unit variance" cannot hold for three clusters at once, or they would be one.
+- "Zero mean and unit variance" cannot hold for each of three distinct clusters.
   The coordinates of the centres are drawn from N(0, 1), and so is the noise about them.
 - Each row belongs to one of the clusters with equal probability.
-- The noise is uniform on [0, 1]; the scaling makes any other range the same.
-- All exponents begin at the same 20 sets of rows of a data set, so that only p differs.
-- The weights are those of Eq. 4 to the letter (``dispersion_offset=0``), which the claims
+- The noise is uniform on [0, 1]; the scaling makes the range irrelevant.
+- All exponents start from the same 20 sets of rows of a data set, so that only p differs.
+- The weights are those of Eq. 4 as printed (``dispersion_offset=0``), which the claims
   are about.
 - Figure 1 sorts the weights within each cluster and takes means over the clusters of a fit.
 
-The paper says that the mean normalised objectives lie in [0.10, 0.82]; this study finds
-[0.10, 0.67]. Clusterings found with ``dispersion_offset="mean"``, whose objective is then
-computed by Lemma 1 as if there were no offset (`lemma_objective`), give [0.10, 0.81]. Of some
-25 combinations of separation, offset and formula that were tried, this came closest; the
-paper does not say which one it used.
+The paper reports mean normalised objectives in [0.10, 0.82]; this study finds
+[0.10, 0.67]. Clusterings fitted with ``dispersion_offset="mean"``, with the objective
+computed by Lemma 1 without the offset (`lemma_objective`), give [0.10, 0.81]. Of some
+25 combinations of separation, offset and formula, this is the closest; the
+paper does not specify its formula.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,32 +41,33 @@ from cafelearn.theory.certificate import FAILS, HOLDS
 EXPONENTS = (1.1, 1.5, 2.0, 5.0)
 N_ROWS, N_CLUSTERS, N_INFORMATIVE, N_NOISE = 1000, 3, 4, 4
 N_FEATURES = N_INFORMATIVE + N_NOISE
-# Features in the order of their weight, the heaviest first.
+# Weights in descending order.
 WEIGHTS = tuple(f"weight_{rank}" for rank in range(1, N_FEATURES + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class TheoryStudy:
-    """All fits of the study and what became of each claim; see :func:`theory_study`.
+    """All fits of the study and the results of each claim; see :func:`theory_study`.
 
     Parameters
     ----------
     fits : pandas.DataFrame
-        One row per fit. `dataset`, `start` and `p` name it. `objective` is Eq. 3;
+        One row per fit, identified by `dataset`, `start` and `p`. `objective` is Eq. 3;
         `lower_bound` and `upper_bound` are those of Theorem 2; `normalized_objective` is
-        where the objective lies between them, not clipped: 0 the lower, 1 the upper.
-        `lemma_objective` is the same place for the objective that Lemma 1 computes from the
-        dispersions alone; with an offset, which Lemma 1 does not know, the two differ.
-        `n_iter`, `stop_reason` and `smallest_cluster` (its rows) tell how the fit ended.
+        the position of the objective between them, not clipped: 0 at the lower, 1 at the
+        upper. `lemma_objective` is the position of the objective of Lemma 1, computed from
+        the dispersions alone; with an offset the two differ.
+        `n_iter`, `stop_reason` and `smallest_cluster` (its rows) describe the end of the fit.
         `weight_1` to `weight_8` are its weights, sorted within each cluster, as means over
         the clusters; `effective_features` is the mean of ``1 / sum(w**2)``, from 1 to 8;
         `noise_weight` is the mean weight of the four noise features together.
     claims : pandas.DataFrame
-        One row per claim: in how many fits it was `checked` (it applies there), `holds` and
-        `fails`; and over these fits the `worst_margin` to its bound and the `worst_fit` that
-        has it, if they differ. A margin a little below 0 is rounding, if the claim holds.
+        One row per claim: the numbers of fits in which it was `checked` (it applies there),
+        `holds` and `fails`; the `worst_margin` to its bound over these fits, and the
+        `worst_fit` that has it, if they differ. If the claim holds, a margin slightly below
+        0 is rounding.
     dispersion_offset : str or float
-        What the fits added to the dispersions.
+        The offset of the fits.
 
     Examples
     --------
@@ -113,14 +114,14 @@ def theory_study(
     n_datasets : int, default=10
         Number of data sets; the names are "mixture-1", "mixture-2" and so on.
     n_starts : int, default=20
-        Number of starts on each data set. Each is a fit of its own; none is dropped.
+        Number of starts on each data set. Each is a separate fit; all are kept.
     exponents : sequence of float, default=(1.1, 1.5, 2.0, 5.0)
         Minkowski exponents, above 1 and distinct.
     n_jobs : int, default=None
         Number of threads. The result does not depend on it. ``None`` means 1 unless in a
         :obj:`joblib.parallel_config` context, -1 all cores.
     random_state : int, default=0
-        Seed. A data set and a start depend on it and on their own name alone, so a smaller
+        Seed. A data set and a start depend only on it and on their names, so a smaller
         study is a part of a larger one.
     progress : callable, default=None
         Called as ``progress(done, total)`` after each fit.
@@ -148,7 +149,7 @@ def theory_study(
     _check_counts(n_datasets=n_datasets, n_starts=n_starts)
     exponents = _check_exponents(exponents)
     names = [f"mixture-{i}" for i in range(1, n_datasets + 1)]
-    # Threads share the data; what a fit draws depends on its name, not on its worker.
+    # Threads share the data; the random numbers of a fit depend only on its name.
     workers = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     results = workers(
         delayed(_run)(X, name, start, p, random_state, dispersion_offset)
@@ -179,7 +180,7 @@ def mixture(name: str, random_state: int = 0) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     X : ndarray of shape (1000, 8)
-        Four features that hold the clusters, then four of noise, scaled by
+        Four features with clusters, then four of noise, scaled by
         :class:`~cafelearn.RangeScaler`.
     y : ndarray of shape (1000,)
         The cluster of each row: 0, 1 or 2.
@@ -200,7 +201,7 @@ def mixture(name: str, random_state: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summary(study: TheoryStudy) -> str:
-    """Say in a few lines what the study found.
+    """Summarise the study in a few lines.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ def summary(study: TheoryStudy) -> str:
 
 
 def _seed(random_state, *words):
-    """A SeedSequence that depends on these words alone."""
+    """Make a SeedSequence from words."""
     if not isinstance(random_state, Integral) or random_state < 0:
         raise ValueError(
             f"theory_study needs random_state to be an int of at least 0, got {random_state!r}."
@@ -265,7 +266,7 @@ def _check_exponents(exponents):
 
 
 def _run(X, name, start, p, random_state, dispersion_offset):
-    """One fit: its row of the table, and its certificate."""
+    """Run one fit; return its row of the table and its certificate."""
     model = MinkowskiWeightedKMeans(
         N_CLUSTERS,
         p=p,
@@ -283,8 +284,8 @@ def _run(X, name, start, p, random_state, dispersion_offset):
         "objective": model.inertia_,
         "lower_bound": lower,
         "upper_bound": upper,
-        # From the fitted weights and as it comes: theory.normalized_objective takes the
-        # dispersions alone and clips what it holds for rounding, so it could not fail.
+        # From the fitted weights and not clipped: theory.normalized_objective uses only the
+        # dispersions and clips rounding errors, so it could not leave [0, 1].
         "normalized_objective": (model.inertia_ - lower) / (upper - lower),
         "lemma_objective": normalized_objective(D, p),
         "n_iter": model.n_iter_,
@@ -299,9 +300,9 @@ def _run(X, name, start, p, random_state, dispersion_offset):
 
 
 def _count_claims(tables):
-    """From the certificates of all fits to one row per claim, in the order of the paper."""
+    """Summarise the certificates of all fits in one row per claim, in the paper's order."""
     rows = pd.concat(tables, ignore_index=True)
-    # The certificate calls a slack that rounding explains 0; here the true one is wanted.
+    # The certificate sets slacks within rounding to 0; recompute the exact ones.
     hidden = -(rows["measured"] - rows["bound"]).abs()
     rows["margin"] = rows["slack"].where(rows["slack"] != 0, hidden)
     return pd.DataFrame(
@@ -312,7 +313,7 @@ def _count_claims(tables):
 def _claim(claim, rows):
     rows = rows[rows["verdict"].isin([HOLDS, FAILS])]
     margins = rows["margin"]
-    # Where all fits have the same margin, none is the worst.
+    # If all fits have the same margin, there is no worst one.
     worst_fit = rows.loc[margins.idxmin(), "fit"] if margins.nunique() > 1 else ""
     return {
         "claim": claim,

@@ -1,4 +1,4 @@
-"""Who wins in the study: ranks, the best method of each configuration, and the bars."""
+"""Ranks, winners by configuration and required bars of the comparison study."""
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,14 @@ from cafelearn.experiments.study_plan import STUDY_DATASETS, STUDY_METHODS, coun
 
 
 def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
-    """Rank the methods over the configurations; the best in hindsight takes no part.
+    """Rank the methods over the configurations, without "hindsight".
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     task : {"labels", "features"}, default="labels"
-        What was asked of the methods.
+        Task of the runs.
 
     Returns
     -------
@@ -45,21 +45,20 @@ def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
 
 
 def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
-    """The best method of each configuration, and how far CAFE is behind it.
+    """Find the best method of each configuration and the distance of CAFE from it.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, see :func:`~cafelearn.experiments.read_study`.
     task : {"labels", "features"}, default="labels"
-        What was asked of the methods.
+        Task of the runs.
 
     Returns
     -------
     table : DataFrame
-        One row per configuration: `dataset`, `regime`, `best` (of equal ones the first in
-        the order of the study), its `score`, the score of `cafe`, and `behind`, the
-        difference.
+        One row per configuration: `dataset`, `regime`, `best` (the first in the order of the
+        study, in ties), its `score`, the score of `cafe`, and `behind`, the difference.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
 
 
 def must_hold(results: pd.DataFrame) -> pd.DataFrame:
-    """The numbers that the defaults of CAFE are held to, with their bars.
+    """Compare the scores of CAFE's defaults with their required bars.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     means = {task: configuration_means(results, task) for task in STUDY_METHODS}
 
     def mean(task, method, regimes, sets=STUDY_DATASETS):
-        """Over all configurations of the study; NaN if one is missing."""
+        """Average over all configurations of the study; NaN if one is missing."""
         wanted = [
             (dataset, regime)
             for dataset in sets
@@ -175,7 +174,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_structure(results):
-    """Share of the fits of CAFE to the nine sets that are not said to lack structure."""
+    """Compute the share of the fits of CAFE to the nine sets without "no-structure"."""
     fits = check_study(results, "must_hold").query(
         "task == 'labels' and method == 'cafe' and status == 'done'"
     )

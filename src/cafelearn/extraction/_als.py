@@ -1,22 +1,22 @@
 """Alternating least squares for non-negative factors, from many starts at once.
 
-The factors of X, of shape (n_samples, n_features), are W and H with X ~ W @ H. Here W is
-kept transposed, so that the products of all starts with X are one matrix product.
+The factors of X, of shape (n_samples, n_features), are W and H with X ~ W @ H. W is
+stored transposed, so that the products of all starts with X are one matrix product.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# Beyond this condition number of a Gram matrix its inverse has hardly a correct digit.
+# The inverse of a Gram matrix with a larger condition number has hardly a correct digit.
 WORST_CONDITION = 1e12
-# A component that is this small beside the largest is what rounding left of it.
+# A component this small, relative to the largest, is rounding error.
 SMALLEST_COMPONENT = 1e-12
 ROOT_EPSILON = np.sqrt(np.finfo(float).eps)
 
 
 class Factors(NamedTuple):
-    """Where each start ended."""
+    """The result of each start."""
 
     loadings: np.ndarray  # H of each start, (n_starts, n_components, n_features)
     errors: np.ndarray  # root mean square of X - W @ H, (n_starts,)
@@ -42,7 +42,7 @@ def factorize_all(X, starts, max_iter, tol):
     Returns
     -------
     factors : Factors
-        H of each start, and how well it reconstructs X with ``clipped_scores(X, H)`` as W.
+        H of each start, and its reconstruction error with ``clipped_scores(X, H)`` as W.
     """
     n_starts, n_components, _ = starts.shape
     found = Factors(
@@ -86,14 +86,14 @@ def factorize_all(X, starts, max_iter, tol):
 
 
 def clipped_scores(X, loadings):
-    """The least squares solution for W given H, negative entries set to 0."""
+    """Compute the least squares solution for W given H, with negative entries set to 0."""
     return np.maximum(X @ _dual(loadings[None])[0].T.astype(X.dtype), 0)
 
 
 def solve_gram(grams, right):
-    """Solve ``gram @ x = right`` for each Gram matrix; the shortest x where many solve it.
+    """Solve ``gram @ x = right`` for each Gram matrix; the minimum-norm x if it is singular.
 
-    Rows of x that belong to no more than rounding errors are 0.
+    Rows of x that belong to components of the size of rounding errors are 0.
     """
     lengths = np.sqrt(np.einsum("kii->ki", grams))
     alive = _alive(lengths)
@@ -105,12 +105,12 @@ def solve_gram(grams, right):
 
 
 def _alive(lengths):
-    """Which components are more than rounding errors, in each start."""
+    """Find the components that exceed rounding errors in each start."""
     return lengths > SMALLEST_COMPONENT * lengths.max(axis=1, keepdims=True)
 
 
 def _inverse(grams):
-    """Inverse of each matrix, pseudo-inverse of those that are too close to singular."""
+    """Invert each matrix, by the pseudo-inverse if it is nearly singular."""
     try:
         inverses = np.linalg.inv(grams)
     except np.linalg.LinAlgError:
@@ -131,26 +131,26 @@ def _largest_row_sum(matrices):
 
 
 def _dual(loadings):
-    """Transpose of the pseudo-inverse of each H."""
+    """Compute the transpose of the pseudo-inverse of each H."""
     return solve_gram(loadings @ loadings.transpose(0, 2, 1), loadings)
 
 
 def _times(stack, matrix):
-    """``stack @ matrix`` as one product of two matrices."""
+    """Compute ``stack @ matrix`` as one product of two matrices."""
     n_starts, n_components, _ = stack.shape
     flat = stack.reshape(n_starts * n_components, -1) @ matrix
     return flat.reshape(n_starts, n_components, -1)
 
 
 def _residual_norms(norm, H, cross, gram):
-    """Norms of X - W H from ``||X||**2``, ``W.T X`` and ``W.T W``."""
+    """Compute the norms of X - W H from ``||X||**2``, ``W.T X`` and ``W.T W``."""
     mixed = np.einsum("kij,kij->k", H, cross)
     fitted = np.einsum("kij,kij->k", gram, H @ H.transpose(0, 2, 1))
     return np.sqrt(np.maximum(norm - 2 * mixed + fitted, 0))
 
 
 def _change(old, new):
-    """Largest change of an entry over the largest entry, for each start."""
+    """Compute the largest change of an entry over the largest entry, for each start."""
     change = np.subtract(new, old)
     np.abs(change, out=change)
     return change.max(axis=(1, 2)) / (ROOT_EPSILON + old.max(axis=(1, 2)))

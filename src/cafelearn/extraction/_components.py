@@ -1,11 +1,11 @@
-"""What the three extractors share: how many components, and how good a reconstruction is."""
+"""Shared by the three extractors: number of components and reconstruction error."""
 
 import numpy as np
 from sklearn.utils import check_array
 
 
 def resolve_components(estimator, n_features):
-    """The number of components; half of the features, rounded down, where none is given."""
+    """Return the number of components; by default half of the features, rounded down."""
     n_components = estimator.n_components
     if n_components is None:
         return max(1, n_features // 2)
@@ -18,7 +18,7 @@ def resolve_components(estimator, n_features):
 
 
 def root_mean_square(values):
-    """Square root of the mean of the squares, safe for numbers whose squares are not."""
+    """Compute the root mean square without overflow of the squares."""
     values = np.asarray(values, dtype=np.float64)
     peak = np.max(np.abs(values))
     if peak == 0 or not np.isfinite(peak):
@@ -27,7 +27,7 @@ def root_mean_square(values):
 
 
 def check_features(estimator, X):
-    """Features given to `inverse_transform`: dense floats, one column per component."""
+    """Validate the input of `inverse_transform`: dense floats, one column per component."""
     X = check_array(X, dtype=[np.float64, np.float32], order="C")
     if X.shape[1] != estimator._n_features_out:
         raise ValueError(
@@ -38,5 +38,5 @@ def check_features(estimator, X):
 
 
 def dot(a, b):
-    """Products of the rows of two arrays, whatever axes come before."""
+    """Compute the dot products of the rows of two arrays, over any leading axes."""
     return np.einsum("...i,...i->...", a, b)

@@ -1,8 +1,8 @@
-"""L-BFGS from many starts at once: one array operation serves all of them.
+"""L-BFGS from many starts at once, with array operations over all of them.
 
-SciPy's L-BFGS-B takes one start at a time. On small problems it then spends as long between
-the array operations as in them, and threads cannot help, because they wait for each other
-between the operations. The tests compare the minima with SciPy's.
+SciPy's L-BFGS-B takes one start at a time. On small problems the overhead between the array
+operations takes as long as the operations, and threads do not help, because they wait for the
+interpreter lock. The tests compare the minima with SciPy's.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ SHORTEST_STEP = 1e-12
 
 
 class Minima(NamedTuple):
-    """Where each start ended."""
+    """The result of each start."""
 
     points: np.ndarray  # (n_starts, n_parameters)
     values: np.ndarray  # (n_starts,)
@@ -25,11 +25,11 @@ class Minima(NamedTuple):
 
 
 class _State:
-    """The starts that still move.
+    """The active starts.
 
     All starts share one position in the history of steps. A start that rejects a step, or
-    whose step says nothing of the curvature, leaves a pair of inverse curvature 0 there,
-    which has no effect.
+    whose step has no curvature information, stores a pair of inverse curvature 0, which has
+    no effect.
     """
 
     def __init__(self, points, values, slopes):
@@ -45,7 +45,7 @@ class _State:
         self.fraction = np.ones(n_starts)
 
     def keep(self, moving):
-        """Forget the starts that have arrived."""
+        """Remove the starts that have converged."""
         for name in ("steps", "changes", "inverse_curvature"):
             setattr(self, name, getattr(self, name)[:, moving])
         for name in (
@@ -69,17 +69,17 @@ def minimize_all(function, starts, max_iter, tol):
         Takes points of shape (n, n_parameters); returns their values (n,) and slopes
         (n, n_parameters). The rows must not depend on each other.
     starts : ndarray of shape (n_starts, n_parameters)
-        Where to start.
+        Initial points.
     max_iter : int
         Largest number of iterations; each tries one step of each start.
     tol : float
-        A start has arrived when a step lowers its value by no more than this fraction of
-        the value it started from, or when no entry of its slope is larger than that.
+        A start has converged if a step lowers its value by at most this fraction of its
+        initial value, or if no entry of its gradient is larger than that.
 
     Returns
     -------
     minima : Minima
-        The last point of each start, its value and how many iterations it took.
+        The last point of each start, its value and its number of iterations.
     """
     points = np.array(starts, dtype=np.float64)
     values, slopes = function(points)
@@ -101,7 +101,7 @@ def minimize_all(function, starts, max_iter, tol):
 
 
 def _advance(state, function, position, allowed):
-    """Try one step of each start; tells which have arrived."""
+    """Try one step of each start and return which have converged."""
     steps = state.steps[position]
     np.multiply(state.directions, state.fraction[:, None], out=steps)
     points = state.points + steps
@@ -111,7 +111,7 @@ def _advance(state, function, position, allowed):
     decrease = state.values - values
     accepted = decrease >= -SUFFICIENT_DECREASE * expected
     curvature = dot(steps, changes)
-    # A step along which the slope hardly rises would make the next one far too long.
+    # A step with little curvature would make the next one far too long.
     useful = accepted & (curvature > 1e-10 * np.abs(expected))
     state.inverse_curvature[position] = np.where(useful, 1 / np.where(useful, curvature, 1), 0)
     np.divide(curvature, dot(changes, changes), out=state.scale, where=useful)
@@ -132,14 +132,14 @@ def _advance(state, function, position, allowed):
 
 
 def _shortening(expected, decrease):
-    """By what to multiply a step that went too far: where a parabola has its minimum."""
+    """Return the factor that shortens a rejected step to the minimum of a parabola."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = expected / (2 * (expected + decrease))
     return np.clip(np.nan_to_num(factor, nan=0.1), 0.1, 0.5)
 
 
 def _newton_directions(state, position):
-    """Minus the inverse Hessian, as far as the history knows it, times the slopes."""
+    """Compute minus the inverse Hessian, approximated by the history, times the gradients."""
     newest_first = [(position - age) % MEMORY for age in range(MEMORY)]
     directions = -state.slopes
     term = np.empty_like(directions)

@@ -6,10 +6,10 @@ import numpy as np
 
 
 class Problem(NamedTuple):
-    """The scaled data with a column of ones, which carries the offsets, and the penalties."""
+    """The scaled data with a column of ones for the offsets, and the penalties."""
 
     rows: np.ndarray  # (n_samples, n_features + 1)
-    columns: np.ndarray  # its transpose, in memory of its own
+    columns: np.ndarray  # its transpose, as a contiguous copy
     n_components: int
     l2: float
     sparsity_weight: float
@@ -17,7 +17,7 @@ class Problem(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Memory to compute in; fresh pages cost more than the arithmetic."""
+    """Reused memory; allocating fresh pages would cost more than the arithmetic."""
 
     hidden: np.ndarray  # (n_starts, n_components + 1, n_samples); the last unit is always 1
     back: np.ndarray  # (n_starts, n_components, n_samples)
@@ -33,7 +33,7 @@ def make_problem(scaled, n_components, l2, sparsity_weight, sparsity):
 
 
 def initial_point(seed, problem, scale):
-    """The parameters of one start: small weights, no offsets."""
+    """Draw the parameters of one start: small weights, zero offsets."""
     rng = np.random.default_rng(seed)
     n_features = problem.rows.shape[1] - 1
     limit = scale * np.sqrt(6 / (n_features + problem.n_components))
@@ -46,7 +46,7 @@ def initial_point(seed, problem, scale):
 
 
 def layers(points, problem):
-    """Views of the two layers in `points`, each with its offsets in the last column."""
+    """Return views of the two layers in `points`, with the offsets in the last columns."""
     n_features = problem.rows.shape[1] - 1
     seam = problem.n_components * (n_features + 1)
     return (
@@ -56,7 +56,7 @@ def layers(points, problem):
 
 
 def make_workspace(n_starts, problem):
-    """Memory for :func:`loss` of up to `n_starts` starts."""
+    """Allocate memory for :func:`loss` of up to `n_starts` starts."""
     n_samples, n_columns = problem.rows.shape
     hidden = np.ones((n_starts, problem.n_components + 1, n_samples))
     output = np.empty((n_starts, n_columns - 1, n_samples))
@@ -64,7 +64,7 @@ def make_workspace(n_starts, problem):
 
 
 def loss(points, problem, workspace):
-    """The loss of each start and its gradient.
+    """Compute the loss of each start and its gradient.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def loss(points, problem, workspace):
     problem : Problem
         The data and the penalties.
     workspace : Workspace
-        Memory; starts are taken by as many at a time as fit.
+        Memory; starts are processed in batches that fit.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def loss(points, problem, workspace):
 
 
 def _propagate(points, slopes, problem, workspace):
-    """Write the gradient into `slopes`; returns mean squared errors and sparsity penalties."""
+    """Write the gradient into `slopes`; return mean squared errors and sparsity penalties."""
     hidden, back, output, delta = workspace
     encoder, decoder = layers(points, problem)
     encoder_slope, decoder_slope = layers(slopes, problem)
@@ -129,7 +129,7 @@ def _propagate(points, slopes, problem, workspace):
 
 
 def _logistic(negative):
-    """``1 / (1 + exp(negative))`` in place; exp overflows to a correct 0."""
+    """Compute ``1 / (1 + exp(negative))`` in place; if exp overflows, 0 is correct."""
     with np.errstate(over="ignore"):
         np.exp(negative, out=negative)
     negative += 1
@@ -137,7 +137,7 @@ def _logistic(negative):
 
 
 def _sparsity(activation, problem):
-    """Divergence of mean activations from the wanted one, summed; its derivatives."""
+    """Compute the summed divergence of mean activations from the target; its derivatives."""
     wanted = problem.sparsity
     activation = np.clip(activation, 1e-12, 1 - 1e-12)
     divergence = wanted * np.log(wanted / activation)

@@ -8,14 +8,14 @@ from cafelearn.extraction._components import dot
 
 
 class Problem(NamedTuple):
-    """The data divided by its largest absolute value, and what is computed from it once."""
+    """The data divided by its largest absolute value, and precomputed quantities."""
 
     rows: np.ndarray  # (n_samples, n_features)
-    columns: np.ndarray  # its transpose, in memory of its own
+    columns: np.ndarray  # its transpose, as a contiguous copy
     moments: np.ndarray  # rows.T @ rows / n_samples
     spread: float  # the trace of the moments
-    scale: float  # what the data was divided by
-    bound: float  # no feature is larger than this, in the units of the data
+    scale: float  # divisor of the data
+    bound: float  # upper bound of the features, in the units of the data
     weight: float  # of the reconstruction
     contrast: bool
 
@@ -25,7 +25,7 @@ def make_problem(X, weight, contrast):
     X = X.astype(np.float64)
     scale = np.max(np.abs(X))
     rows = X / scale if scale > 0 else X
-    # Below 1e-100 the contrast is its quadratic limit to the last bit, whatever the scale.
+    # Below 1e-100 the contrast equals its quadratic limit to the last bit.
     scale = max(float(scale), 1e-100)
     moments = rows.T @ rows / len(rows)
     bound = scale * np.sqrt(np.max(np.einsum("ij,ij->i", rows, rows)))
@@ -34,16 +34,16 @@ def make_problem(X, weight, contrast):
 
 
 def objective(directions, problem, workspace=None):
-    """The objective of reconstruction ICA over the squared scale of the data; its gradient.
+    """Compute the objective of reconstruction ICA over the squared scale, and its gradient.
 
     Parameters
     ----------
     directions : ndarray of shape (n_starts, n_components, n_features)
-        One component per row, of any length: only the direction counts.
+        One component per row; its length is irrelevant.
     problem : Problem
         The data.
     workspace : ndarray of shape (2, >= n_starts * n_components, n_samples), default=None
-        Memory to compute in; fresh pages cost more than the arithmetic.
+        Reused memory; allocating fresh pages would cost more than the arithmetic.
 
     Returns
     -------
@@ -59,14 +59,14 @@ def objective(directions, problem, workspace=None):
         more_values, more_slopes = _contrast(components, problem, workspace)
         values += more_values
         slopes += more_slopes
-    # The length of a direction does not matter, so nothing of the slope goes along it.
+    # The length of a direction is irrelevant, so its gradient has no component along it.
     slopes -= components * dot(slopes, components)[..., None]
     slopes /= lengths
     return values, slopes
 
 
 def _reconstruction(components, problem):
-    """Weighted mean of ``||W W.T x - x||**2``, from the second moments alone."""
+    """Compute the weighted mean of ``||W W.T x - x||**2`` from the second moments alone."""
     moved = components @ problem.moments
     transposed = components.transpose(0, 2, 1)
     moments = moved @ transposed
@@ -80,10 +80,10 @@ def _reconstruction(components, problem):
 
 
 def _contrast(components, problem, workspace=None):
-    """Mean over the rows of the sum of ``log(cosh(2 z)) / 2`` over their features z.
+    """Compute the mean over rows of the sum of ``log(cosh(2 z)) / 2`` over features z.
 
-    It is ``log(1 + 2 sinh(z)**2) / 2``, which keeps all digits for small z; beyond 20 it is
-    a straight line to the last bit.
+    The form ``log(1 + 2 sinh(z)**2) / 2`` keeps all digits for small z; beyond 20 the function
+    is linear to the last bit.
     """
     n_starts, n_components, n_features = components.shape
     if workspace is None:

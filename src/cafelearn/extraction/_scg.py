@@ -4,7 +4,7 @@ import numpy as np
 
 from cafelearn.extraction._components import dot
 
-# How far ahead the curvature is measured, and the first damping of a step.
+# Step for measuring the curvature, and initial damping.
 SIGMA = 5e-5
 DAMPING = 5e-7
 SMALLEST_GAIN = np.finfo(float).eps
@@ -20,17 +20,17 @@ def minimize_all(function, starts, n_epochs):
         Takes points of shape (n_starts, n_parameters); returns their values (n_starts,) and
         slopes (n_starts, n_parameters). The rows must not depend on each other.
     starts : ndarray of shape (n_starts, n_parameters)
-        Where to start.
+        Initial points.
     n_epochs : int
-        Number of steps that are tried. A step that would raise the value is not taken, and
-        the next one is shorter.
+        Number of steps to try. A step that would raise the value is rejected, and the next
+        one is shorter.
 
     Returns
     -------
     points : ndarray of shape (n_starts, n_parameters)
-        Where each start ended.
+        The last point of each start.
     values : ndarray of shape (n_starts,)
-        The values there.
+        Their values.
     """
     points = np.array(starts, dtype=np.float64)
     n_starts, n_parameters = points.shape
@@ -39,7 +39,7 @@ def minimize_all(function, starts, n_epochs):
     taken = np.ones(n_starts, dtype=bool)
     curvature = np.zeros(n_starts)
     damping = np.full(n_starts, DAMPING)
-    included = np.zeros(n_starts)  # the part of the damping that the curvature has already
+    included = np.zeros(n_starts)  # damping already included in the curvature
     arrived = np.zeros(n_starts, dtype=bool)
 
     for epoch in range(1, n_epochs + 1):
@@ -55,11 +55,11 @@ def minimize_all(function, starts, n_epochs):
 
         descent = -dot(directions, slopes)
         length = _ratio(descent, curvature)
-        # Below this the values can no longer tell a good step from a bad one.
+        # Below this, rounding makes it impossible to compare values.
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
         new_points = points + length[:, None] * directions
         new_values, new_slopes = function(new_points)
-        # 1 where the parabola that the step was made for is right.
+        # 1 if the quadratic model is exact.
         agreement = _ratio(2 * curvature * (values - new_values), descent**2)
         taken = agreement >= 0
 
@@ -80,6 +80,6 @@ def minimize_all(function, starts, n_epochs):
 
 
 def _ratio(above, below):
-    """``above / below``, and 0 where a start has nowhere to go."""
+    """Compute ``above / below``, and 0 for starts with a zero denominator."""
     below = np.asarray(below)
     return np.divide(above, below, out=np.zeros_like(below), where=below != 0)

@@ -34,23 +34,24 @@ from cafelearn.extraction._network import (
     make_workspace,
 )
 
-# Numbers that fit into the second-level cache of a core.
+# Number of values that fit into the second-level cache of a core.
 CACHE_ENTRIES = 2**17
-# Starts that are trained together.
+# Starts per batch.
 BATCH = 25
 
 
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A network that gives the data back through a narrow layer of logistic units.
+    """Autoencoder with one hidden layer of logistic units.
 
-    Each feature is scaled so that it runs from 0 to 1 over the training data. The extracted
-    features of a row x are ``h = logistic(W1 x + b1)``, and ``y = logistic(W2 h + b2)`` is to
-    give x back. The network minimises
+    Each feature is scaled to [0, 1] on the training data. The extracted features of a row x
+    are ``h = logistic(W1 x + b1)``, and its reconstruction is ``y = logistic(W2 h + b2)``. The
+    network minimises
 
     ``mean(||x - y||**2) + l2 / 2 * (||W1||**2 + ||W2||**2) + sparsity_weight * sum(KL)``
 
-    with KL the divergence of each unit's mean activation from `sparsity`, as two coins. It is
-    trained on all rows at once, with scaled conjugate gradients.
+    with KL the Kullback-Leibler divergence between Bernoulli distributions with mean
+    `sparsity` and with each unit's mean activation. It is trained on all rows at once, with
+    scaled conjugate gradients.
 
     Parameters
     ----------
@@ -61,13 +62,13 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Number of random starts; the one with the smallest mean squared error on the scaled
         data is kept.
     max_iter : int, default=100
-        Number of epochs. All are used.
+        Number of epochs; there is no early stopping.
     l2 : float, default=1e-3
-        Penalty on the squared weights; the offsets b1 and b2 are free.
+        Penalty on the squared weights; the offsets b1 and b2 are not penalised.
     sparsity_weight : float, default=1.0
-        Weight of the sparsity.
+        Weight of the sparsity penalty.
     sparsity : float, default=0.05
-        The mean activation that hidden units are drawn to, between 0 and 1.
+        Target mean activation of the hidden units, between 0 and 1.
     initial_scale : float, default=0.1
         Initial weights are uniform with this fraction of Glorot's width,
         ``sqrt(6 / (n_features + n_components))``; the offsets start at 0.
@@ -96,7 +97,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     reconstruction_error_ : float
         Root mean square of ``X - inverse_transform(transform(X))``.
     loss_ : float
-        What the start that was kept has reached of the sum above.
+        The minimised sum for the start that was kept.
     n_iter_ : int
         Number of epochs.
     n_features_in_ : int
@@ -116,7 +117,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Examples
     --------
-    Six features that are made of two numbers. Sparse units would not suit them.
+    Six features that depend on two numbers, without a sparsity penalty.
 
     >>> import numpy as np
     >>> from cafelearn.extraction import Autoencoder
@@ -205,7 +206,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """The activations of the hidden units.
+        """Compute the activations of the hidden units.
 
         Parameters
         ----------
@@ -221,7 +222,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._activations(check_data(self, X, reset=False))
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """The rows that activations of the hidden units stand for, in the units of the data.
+        """Reconstruct rows from activations of the hidden units, in the units of the data.
 
         Parameters
         ----------
@@ -260,9 +261,9 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _train_all(estimator, problem, starts):
-    """Train all starts; the parameters and the loss of the one with the smallest error."""
+    """Train all starts; return parameters and loss of the one with the smallest error."""
     batches = [starts[k : k + BATCH] for k in range(0, len(starts), BATCH)]
-    # The matrices of one start are too small for the threads of a linear algebra library.
+    # The matrices of one start are too small for BLAS threads.
     with threadpool_limits(1, user_api="blas"):
         workers = Parallel(estimator.n_jobs, require="sharedmem")
         results = workers(delayed(_train)(problem, b, estimator.max_iter) for b in batches)
@@ -278,7 +279,7 @@ def _train_all(estimator, problem, starts):
 
 
 def _train(problem, starts, n_epochs):
-    """Train one batch of starts; their parameters, losses and mean squared errors."""
+    """Train one batch of starts; return their parameters, losses and mean squared errors."""
     n_samples, n_columns = problem.rows.shape
     size = int(np.clip(CACHE_ENTRIES // (n_samples * n_columns), 1, len(starts)))
     workspace = make_workspace(size, problem)

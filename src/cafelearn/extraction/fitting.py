@@ -1,4 +1,4 @@
-"""The extractor of CAFE: made from its parameters, fitted with or without sample weights."""
+"""Make the extractor of CAFE from its parameters and fit it, optionally with weights."""
 
 from numbers import Integral
 
@@ -12,12 +12,12 @@ from cafelearn.extraction.names import make_extractor
 
 
 def extractor_of(estimator, X, seed):
-    """The extractor to fit, or None, after checking that it can give what is asked."""
+    """Make the unfitted extractor, or None, and validate n_components."""
     extractor, wanted = estimator.extractor, estimator.n_components
     if extractor is None:
         if wanted is not None:
             raise ValueError(
-                "CAFE(extractor=None) gives the rescaled rows as they are; leave "
+                "CAFE(extractor=None) returns the rescaled rows and needs "
                 f"n_components=None, got {wanted}."
             )
         return None
@@ -27,7 +27,7 @@ def extractor_of(estimator, X, seed):
     if named:
         n_components = wanted
         if wanted is None:
-            # No more than there are rows: wide data has no more directions than that.
+            # At most the number of rows, which bounds the rank of wide data.
             n_components = max(1, min(X.shape[1] // 2, len(X)))
         return make_extractor(extractor, n_components, seed, estimator.n_jobs)
     extractor = clone(extractor)
@@ -42,7 +42,7 @@ def extractor_of(estimator, X, seed):
 
 
 def _check_wanted(shown, wanted, X, is_pca):
-    """Raise unless an extractor can give `wanted` features of rows like X."""
+    """Raise unless an extractor can extract `wanted` features from rows like X."""
     if wanted is None:
         return
     if not isinstance(wanted, Integral):
@@ -79,8 +79,8 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def _fit_weighted_pca(pca, rows, sample_weight):
-    """Fit scikit-learn's PCA as if each row were repeated as often as its weight says."""
-    # Its own fit checks the parameters and sets what does not depend on the weights.
+    """Fit scikit-learn's PCA as if each row were repeated by its weight."""
+    # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
     pca.fit(rows)
     mass = sample_weight.sum()
     mean = sample_weight @ rows.astype(np.float64) / mass
@@ -108,7 +108,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
 
 
 def width_of(extractor, rescaled):
-    """Number of features that the extractor, or None, gives for such rows."""
+    """Return the number of features that the extractor, or None, extracts."""
     if extractor is None:
         return rescaled.shape[1]
     width = getattr(extractor, "_n_features_out", None)

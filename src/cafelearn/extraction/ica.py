@@ -1,4 +1,4 @@
-"""ReconstructionICA: features that are sparse and give the data back, without whitening."""
+"""ReconstructionICA: sparse features that reconstruct the data, without whitening."""
 
 import sys
 from numbers import Integral, Real
@@ -33,15 +33,14 @@ from cafelearn.extraction._rica import make_problem, objective
 class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reconstruction independent component analysis.
 
-    The features of a row x are its products with r unit vectors w, the components. They are
-    chosen to give the data back, and to be sparse: with W the matrix whose columns they
-    are, the mean over the rows of
+    The features of a row x are its products with r unit vectors w, the components, the
+    columns of a matrix W. They minimise the sum of the reconstruction error and a sparsity
+    contrast, the mean over the rows of
 
     ``reconstruction_weight * ||W W.T x - x||**2 + sum_j log(cosh(2 w_j.T x)) / 2``
 
-    is as small as possible. The components need not be orthogonal and the data is neither
-    centred nor whitened, so the contrast depends on its scale: the smaller the data, the
-    more alike the contrast is to a square.
+    The components need not be orthogonal. The data is neither centred nor whitened, so the
+    contrast depends on its scale: for small data it is nearly quadratic.
 
     Parameters
     ----------
@@ -51,15 +50,15 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     reconstruction_weight : float, default=1.0
         Weight of the reconstruction against the contrast.
     contrast : {"logcosh"} or None, default="logcosh"
-        The measure of sparsity. ``None`` leaves it out: then the components span the same
-        space as the first principal components of the data without centring.
+        The measure of sparsity. With ``None`` there is no contrast, and the components span
+        the same space as the first principal components of the data without centring.
     n_init : int, default=50
         Number of random starts; the one with the best reconstruction is kept.
     max_iter : int, default=1000
         Largest number of iterations of one start.
     tol : float, default=1e-8
         Stop when an iteration lowers the objective by less than this fraction of its value
-        at the start. It is relative, so data of any scale is fitted as thoroughly.
+        at the start. It is relative, so it does not depend on the scale of the data.
     n_jobs : int, default=None
         Number of threads that share the starts. The result does not depend on it.
         ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
@@ -91,11 +90,11 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Notes
     -----
     The components are found with L-BFGS, many starts at a time. The reconstruction needs only
-    the matrix of second moments; the rows themselves enter the contrast alone.
+    the matrix of second moments; only the contrast needs the rows.
 
     On data much smaller than 1 the contrast of a feature z is ``z**2``. With
-    ``reconstruction_weight=1`` it then takes back all that an orthogonal component gains in
-    reconstruction, and the reconstruction is poor by design; raise the weight to get more.
+    ``reconstruction_weight=1`` it cancels the gain in reconstruction of an orthogonal
+    component, so the reconstruction is poor; increase the weight to improve it.
 
     References
     ----------
@@ -104,7 +103,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Examples
     --------
-    Two sparse sources, seen through three features.
+    Two sparse sources, mixed into three features.
 
     >>> import numpy as np
     >>> from cafelearn.extraction import ReconstructionICA
@@ -192,7 +191,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """The features of each row, its products with the components.
+        """Compute the features of each row, its products with the components.
 
         Parameters
         ----------
@@ -209,7 +208,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return X @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """The rows that features stand for, the components weighted by them.
+        """Reconstruct rows from features.
 
         Parameters
         ----------
@@ -235,12 +234,12 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return tags
 
 
-# Numbers that fit into the second-level cache of a core.
+# Number of values that fit into the second-level cache of a core.
 CACHE_ENTRIES = 2**18
 
 
 class _Result(NamedTuple):
-    """One start: what it found, and how good that is in the units of the scaled data."""
+    """The result of one start, in the units of the scaled data."""
 
     components: np.ndarray
     error: float
@@ -249,15 +248,15 @@ class _Result(NamedTuple):
 
 
 def _run_starts(estimator, problem, n_components, seeds):
-    """Descend from one random start per seed; the result with the best reconstruction."""
+    """Descend from one random start per seed; return the best reconstruction."""
     shape = n_components, problem.rows.shape[1]
     starts = np.stack([np.random.default_rng(seed).standard_normal(shape) for seed in seeds])
-    # Enough starts at a time to be worth an array operation, few enough to stay in cache.
+    # Batches large enough for array operations and small enough for the cache.
     size = int(np.clip(CACHE_ENTRIES // (n_components * len(problem.rows)), 1, 25))
     blocks = [starts[first : first + size] for first in range(0, len(starts), size)]
 
     best, number = None, 0
-    # The threads of a linear algebra library would compete with those of the blocks.
+    # BLAS threads would compete with those of the batches.
     with threadpool_limits(1, user_api="blas"):
         workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
         work = (delayed(descend)(b, problem, estimator.max_iter, estimator.tol) for b in blocks)
@@ -275,7 +274,7 @@ def _run_starts(estimator, problem, n_components, seeds):
 
 
 def descend(starts, problem, max_iter, tol):
-    """Minimise :func:`objective` from each of `starts`; returns a list of results."""
+    """Minimise :func:`objective` from each of `starts`; return a list of results."""
     starts = starts / np.linalg.norm(starts, axis=2, keepdims=True)
     workspace = np.empty((2, starts.shape[0] * starts.shape[1], len(problem.rows)))
 

@@ -1,4 +1,4 @@
-"""The feature extractors that CAFE knows by name."""
+"""The built-in feature extractors of CAFE, by name."""
 
 from sklearn.decomposition import PCA, FastICA
 
@@ -10,7 +10,7 @@ NAMES = ("pca", "nmf", "ica", "fastica", "autoencoder", "umap")
 
 
 def make_extractor(name, n_components, seed, n_jobs=None):
-    """A new extractor of `n_components` features; `seed` is an integer."""
+    """Make an extractor of `n_components` features; `seed` is an integer."""
     if name == "pca":
         return PCA(n_components, random_state=seed)
     if name == "nmf":
@@ -32,5 +32,5 @@ def _umap(n_components, seed):
             "CAFE(extractor='umap') needs the package umap-learn: "
             "pip install 'cafelearn[umap]'."
         ) from error
-    # A seed and several threads exclude each other in UMAP.
+    # UMAP does not support several threads with a seed.
     return UMAP(n_components=n_components, random_state=seed, n_jobs=1)

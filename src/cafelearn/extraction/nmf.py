@@ -31,7 +31,7 @@ from cafelearn.extraction._components import (
     root_mean_square,
 )
 
-# Numbers that fit into the second-level cache of a core.
+# Number of values that fit into the second-level cache of a core.
 CACHE_ENTRIES = 2**18
 
 
@@ -39,9 +39,9 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """Non-negative matrix factorisation of data of any sign, from many starts.
 
     Each feature is shifted so that its minimum over the training data is 0. The shifted
-    data is then approximated by ``W @ H``, both without negative entries: the rows of H, the
-    components, have length 1; the rows of W are the extracted features. Components come in
-    descending order of the length of their column of W.
+    data is then approximated by ``W @ H`` with non-negative factors: the rows of H, the
+    components, have length 1; the rows of W are the extracted features. Components are sorted
+    by the length of their column of W, in descending order.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Number of features to extract, at most the number of features of the data. ``None``
         is half of these, rounded down, but at least 1.
     solver : {"als", "mu", "cd"}, default="als"
-        How the factors are found.
+        The algorithm.
 
-        - "als": alternating least squares. Each turn solves for H, then for W, without
-          regard to signs, and sets negative entries to 0.
+        - "als": alternating least squares. Each iteration solves for H, then for W, by
+          unconstrained least squares, and sets negative entries to 0.
         - "mu": multiplicative updates of :class:`sklearn.decomposition.NMF`.
         - "cd": coordinate descent of :class:`sklearn.decomposition.NMF`.
     n_init : int, default=50
@@ -74,7 +74,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        H. A component that no row uses is 0.
+        H. Unused components are 0.
     minimum_ : ndarray of shape (n_features,)
         Smallest value of each feature.
     reconstruction_error_ : float
@@ -89,17 +89,17 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     See Also
     --------
-    sklearn.decomposition.NMF : Takes non-negative data as it is, one start.
+    sklearn.decomposition.NMF : Needs non-negative data, one start.
 
     Notes
     -----
-    :meth:`transform` computes what the last turn of the solver does. With "als" that is the
-    least squares solution with negative entries set to 0, one matrix product for any number
-    of rows; on the training data it is the factor W. The two other solvers respect the signs
-    all the way, so with them each row is a non-negative least squares problem of its own.
+    :meth:`transform` computes the last step of the solver. With "als" this is the least
+    squares solution with negative entries set to 0, one matrix product for all rows; on the
+    training data it is the factor W. With the other solvers each row is a non-negative least
+    squares problem.
 
-    Alternating least squares with clipping need not descend. A start whose residual rises
-    stops there.
+    Alternating least squares with clipping may increase the residual. A start stops at the
+    first increase.
 
     References
     ----------
@@ -177,7 +177,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_components = resolve_components(self, X.shape[1])
         self.minimum_ = X.min(axis=0)
         shifted = X.astype(np.float64) - self.minimum_
-        # Factors of numbers near 1 neither overflow nor vanish.
+        # Scaled to numbers near 1, so that the factors neither overflow nor underflow.
         peak = np.max(shifted)
         rows = shifted / peak if peak > 0 else shifted
         seeds = seed_sequence(self.random_state).spawn(self.n_init)
@@ -193,7 +193,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """The features of each row: the amounts of the components that make it up.
+        """Compute the features of each row: the coefficients of the components.
 
         Parameters
         ----------
@@ -204,13 +204,13 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, none negative.
+            The non-negative features.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # Without numbers and once, or each fold of a cross-validation would warn.
+            # Constant text, shown once, so that not every fold of a cross-validation warns.
             warn_caller(
                 "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
                 "treated as that minimum.",
@@ -220,7 +220,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._scores(shifted, self.components_)
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """The rows that features stand for, in the units of the data.
+        """Reconstruct rows from features, in the units of the data.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return X @ self.components_.astype(X.dtype) + self.minimum_.astype(X.dtype)
 
     def _scores(self, shifted, components):
-        """W given H."""
+        """Compute W given H."""
         components = components.astype(np.float64)
         if self.solver == "als":
             return clipped_scores(shifted, components)
@@ -257,9 +257,9 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _run_starts(estimator, X, n_components, seeds):
-    """Factorise from one start per seed; the components and iterations of the best."""
+    """Factorise from one start per seed; return components and iterations of the best."""
     if estimator.solver == "als":
-        # Enough starts at a time to be worth an array operation, few enough to stay in cache.
+        # Batches large enough for array operations and small enough for the cache.
         size = int(np.clip(CACHE_ENTRIES // (n_components * len(X)), 1, 13))
         run = _run_als
     else:
@@ -267,9 +267,9 @@ def _run_starts(estimator, X, n_components, seeds):
     blocks = [seeds[first : first + size] for first in range(0, len(seeds), size)]
 
     best, number = (np.inf, None, 0), 0
-    # The threads of a linear algebra library would compete with those of the blocks.
+    # BLAS threads would compete with those of the batches.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        # A start that needs more iterations is the rule, and no reason to worry.
+        # Most starts reach max_iter, so the warning is not useful.
         warnings.simplefilter("ignore", ConvergenceWarning)
         workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
         for found in workers(
@@ -303,7 +303,7 @@ def _run_scikit_learn(estimator, X, n_components, seeds):
         tol=estimator.tol,
         random_state=np.random.RandomState(np.random.MT19937(seed)),
     )
-    with np.errstate(invalid="ignore"):  # 0 / 0, where all features are constant
+    with np.errstate(invalid="ignore"):  # 0 / 0 if all features are constant
         model.fit(X)
     error = model.reconstruction_err_ / np.sqrt(X.size)
     return Factors(model.components_[None], np.array([error]), np.array([model.n_iter_]))

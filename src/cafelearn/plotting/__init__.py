@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner: data in, ``plot`` draws it with matplotlib."""
+"""Displays as in scikit-learn: objects that hold data and ``plot`` it with matplotlib."""
 
 from cafelearn.plotting.agreement import AgreementDisplay
 from cafelearn.plotting.embedding import EmbeddingDisplay

@@ -1,8 +1,8 @@
-"""What all displays share: axes to draw on, text drawn as it is written, colours."""
+"""Shared by all displays: axes, escaped text and colours."""
 
 import numpy as np
 
-# The palette of Okabe and Ito, which the common kinds of colour blindness tell apart.
+# The palette of Okabe and Ito, suitable for the common kinds of colour blindness.
 COLORS = (
     "#0072B2",
     "#E69F00",
@@ -18,26 +18,26 @@ LABEL_LENGTH = 28
 
 
 def group_style(position):
-    """Colour and marker of a group: colours first, another marker once they are used up."""
+    """Return colour and marker of a group; the marker changes when the colours are used up."""
     turn, color = divmod(position, len(COLORS))
     return {"color": COLORS[color], "marker": MARKERS[turn % len(MARKERS)]}
 
 
 def plain_text(name, length=LABEL_LENGTH):
-    """A name on one line, not too long, that matplotlib draws as it is written.
+    """Shorten a name to one line and escape it for matplotlib.
 
-    The middle is left out of a long name: both its ends tell it from its neighbours.
+    The middle of a long name is left out, because names often differ at their ends.
     """
     text = " ".join(str(name).split())
     if len(text) > length:
         tail = length // 3
         text = f"{text[: length - tail - 1]}…{text[-tail:]}"
-    # Between two dollar signs matplotlib would read mathematics.
+    # matplotlib would read text between two dollar signs as mathematics.
     return text.replace("$", r"\$")
 
 
 def require_matplotlib(who):
-    """Raise with the way to install matplotlib if it is missing."""
+    """Raise an error that names the command to install if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -47,9 +47,9 @@ def require_matplotlib(who):
 
 
 def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None):
-    """`n_panels` axes to draw on, as an array: new ones, those given, or the one divided.
+    """Return `n_panels` axes as an array: new ones, those given, or the given one divided.
 
-    `figsize` is used for a new figure alone; pyplot is not touched when axes are given.
+    `figsize` is only used for a new figure. pyplot is not used if axes are given.
     """
     require_matplotlib(who)
     from matplotlib.axes import Axes
@@ -81,18 +81,18 @@ def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None)
 
 
 def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
-    """Put a grid of axes in the place of one."""
+    """Replace an axes by a grid of axes."""
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
             f"{who} needs {n_panels} axes, or one that is part of a grid and can be divided; "
-            "got one that was placed by hand."
+            "got one outside a grid."
         )
     grid = place.subgridspec(n_rows, n_columns, width_ratios=width_ratios)
     ax.set_axis_off()
     parts = [
         ax.figure.add_subplot(grid[divmod(position, n_columns)]) for position in range(n_panels)
     ]
-    # Adding axes makes them the current ones; whoever called did not ask for that.
+    # Adding axes changes the current axes of pyplot; restore them.
     ax.figure.sca(ax)
     return parts

@@ -15,7 +15,7 @@ from cafelearn._tabular import TabularCAFE
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
     """Raise unless `estimator` is one of `kinds`, and fitted.
 
-    A TabularCAFE will do where a CAFE does. Returns the estimator, or the CAFE within.
+    A TabularCAFE is accepted in place of a CAFE. Return the estimator, or its CAFE.
     """
     if CAFE in kinds:
         kinds = (*kinds, TabularCAFE)
@@ -29,7 +29,7 @@ def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
 
 
 def weights_frame(who, estimator, feature_names=None):
-    """The weights of a fitted estimator with the names of clusters and features."""
+    """Return the weights of a fitted estimator, labelled by clusters and features."""
     estimator = check_estimator(who, estimator)
     weights = variable_weights(estimator)
     if feature_names is None:
@@ -45,12 +45,12 @@ def weights_frame(who, estimator, feature_names=None):
 
 
 def is_grouped(estimator):
-    """Whether weights are those of variables, not of features."""
+    """Check whether the weights belong to variables instead of features."""
     return getattr(estimator, "feature_groups_", None) is not None
 
 
 def check_weights_table(who, weights):
-    """Weights given as an array or a data frame, as a data frame of finite numbers."""
+    """Validate weights and return them as a data frame."""
     if not isinstance(weights, pd.DataFrame):
         weights = np.asarray(weights)
         if weights.ndim != 2:
@@ -73,7 +73,7 @@ def check_weights_table(who, weights):
 
 
 def check_classes(who, y, n_samples):
-    """Sorted class labels, and the position among them of each row's label."""
+    """Return the sorted class labels and the position of each row's label among them."""
     y = np.asarray(y)
     if y.ndim != 1 or len(y) != n_samples:
         raise ValueError(
@@ -91,7 +91,7 @@ def check_classes(who, y, n_samples):
 
 
 def match_clusters(codes, labels):
-    """Pairs (class, cluster) that have the most rows in common, each used once at most."""
+    """Match classes and clusters one to one to maximise the number of common rows."""
     table = contingency_matrix(codes, labels)
     classes, clusters = linear_sum_assignment(table, maximize=True)
     found = np.unique(labels)

@@ -1,4 +1,4 @@
-"""A heat map with names that stays readable from 3 x 4 to hundreds of columns."""
+"""A labelled heat map, readable from 3 x 4 cells to hundreds of columns."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
-# Inches: a cell that has room for a number, one that has room for a name, the largest map.
+# Inches: smallest cell for a number, smallest cell for a name, largest map.
 ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
 FEW = 16
 LARGEST = 24.0
@@ -16,7 +16,7 @@ CHARACTER = 0.075
 
 
 class HeatMap(NamedTuple):
-    """What was drawn."""
+    """The artists of a heat map."""
 
     image: object
     texts: np.ndarray  # of shape (n_rows, n_columns), or None
@@ -24,18 +24,18 @@ class HeatMap(NamedTuple):
 
 
 def cell_size(shape):
-    """Width and height of a cell in a figure of our own, in inches."""
+    """Return width and height of a cell in a new figure, in inches."""
     rows, columns = shape
     height, width = (
         roomy if n <= FEW else max(min(narrow, LARGEST / n), 0.01)
         for n, roomy, narrow in zip((rows, columns), ROOMY[::-1], NARROW[::-1], strict=True)
     )
-    # A short map would leave no room for the label of the colour bar.
+    # The label of the colour bar needs a minimum height.
     return max(width, 2.4 / columns), max(height, 1.6 / rows)
 
 
 def figure_size(row_names, column_names, length=LABEL_LENGTH):
-    """Size of a figure with one heat map of these rows and columns, in inches."""
+    """Return the size of a figure with one heat map of these rows and columns, in inches."""
     width, height = cell_size((len(row_names), len(column_names)))
     left, below = (
         CHARACTER * max(len(plain_text(name, length)) for name in names)
@@ -45,9 +45,9 @@ def figure_size(row_names, column_names, length=LABEL_LENGTH):
 
 
 def contrast_colors(image, values):
-    """Black or white, whichever is seen better on the colours of the values."""
+    """Choose black or white text for contrast with the colours of the values."""
     rgba = image.cmap(image.norm(np.asarray(values)))
-    # Cells without a colour show the white of the paper.
+    # Cells without a colour are white.
     rgb = rgba[..., :3] * rgba[..., 3:] + 1 - rgba[..., 3:]
     luminance = rgb @ (0.2126, 0.7152, 0.0722)
     return np.where(luminance > 0.45, "black", "white")
@@ -67,10 +67,10 @@ def draw_heat_map(
     colorbar_label=None,
     length=LABEL_LENGTH,
 ):
-    """Draw `values` with names at both axes; numbers in the cells if they have room.
+    """Draw `values` with names at both axes, and numbers in the cells if they fit.
 
-    `annotate` None decides by the size of the cells. No label, no colour bar. Names are cut
-    to `length`.
+    With `annotate` None, the size of the cells decides. Without a label there is no colour
+    bar. Names are cut to `length`.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
@@ -85,7 +85,7 @@ def draw_heat_map(
         colorbar = ax.figure.colorbar(
             image, ax=ax, label=colorbar_label, **_slim(width, height)
         )
-    # Measured anew, because the colour bar has taken its part.
+    # Measured again, because the colour bar has reduced the axes.
     width, height = cell or _measured_cell(ax, values.shape)
     _name_columns(ax, column_names, width, length)
     _name_rows(ax, row_names, height, length)
@@ -102,7 +102,7 @@ def _measured_cell(ax, shape):
 
 
 def _slim(width, height):
-    """A colour bar as wide and as near beside a large map as beside a small one."""
+    """Return options for a colour bar of fixed width and distance for any size of map."""
     thickness = min(0.2, 0.1 * width)
     return {
         "fraction": min(0.15, 1.5 * thickness / width),
@@ -112,7 +112,7 @@ def _slim(width, height):
 
 
 def _every(room):
-    """Name every so many cells, where a cell has this room in inches."""
+    """Return the step between labelled cells for this cell size in inches."""
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(room, 1e-9)))
 
 

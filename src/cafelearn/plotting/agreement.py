@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# Names of candidates are longer than those of features, and tell least in the middle.
+# Names of candidates are longer than those of features.
 LENGTH = 60
 
 
 class AgreementDisplay:
     """Adjusted Rand index between the clusterings of each pair of candidates.
 
-    Most often made by :meth:`from_estimator`.
+    Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class AgreementDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the heat map. The labels of up to 16 rows carry the sum of the indices
+        Axes with the heat map. With up to 16 rows, their labels show the sum of the indices
         with the other candidates, by which ``CAFE(selection="agreement")`` chooses.
     figure_ : matplotlib Figure
         Figure of the axes.
@@ -89,15 +89,15 @@ class AgreementDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
         annotate : bool, default=None
-            Write the indices into the cells; None does so when there is room.
+            Write the indices into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the indices.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class AgreementDisplay:
             rows,
             columns,
             own_figure=ax is None,
-            # Below 0 is worse than chance; the colours say so only if it happens.
+            # Below 0 is worse than chance; extend the colours only if it occurs.
             limits=(min(0.0, self.agreement.min()), 1.0),
             annotate=annotate,
             cmap=cmap,
@@ -148,15 +148,15 @@ class AgreementDisplay:
         estimator : CAFE
             A fitted CAFE.
         annotate : bool, default=None
-            Write the indices into the cells; None does so when there is room.
+            Write the indices into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the indices.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class AgreementDisplay:
                 fill=False,
                 edgecolor=COLORS[5],
                 linewidth=3,
-                # Half of the line of an outer row lies outside of the axes.
+                # Half of the line of an outer row is outside the axes.
                 clip_on=False,
                 zorder=3,
             )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-# A point each is too much for a vector graphic from here on.
+# From this number on, points are rasterised in vector graphics.
 MANY_ROWS = 5_000
 LEGEND_ROWS = 12
 
@@ -23,7 +23,7 @@ LEGEND_ROWS = 12
 class EmbeddingDisplay:
     """Scatter of two extracted features, by cluster and, beside it, by class.
 
-    Most often made by :meth:`from_estimator`.
+    Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class EmbeddingDisplay:
     labels : array-like of int of shape (n_samples,)
         Cluster of each row.
     y : array-like of shape (n_samples,), default=None
-        Class of each row, for a second panel. A class has the colour of the cluster with
-        which it shares most rows, so that rows of another colour are those that differ.
+        Class of each row, for a second panel. A class has the colour of its matching
+        cluster, so that a row with different colours in the panels is in another cluster.
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None
@@ -104,12 +104,12 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
             figure.
         legend : bool, default=True
             Name the clusters and classes.
         scatter_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
 
         Returns
         -------
@@ -146,9 +146,9 @@ class EmbeddingDisplay:
         scatter_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
     ) -> Self:
-        """Draw the features that a fitted estimator makes of rows.
+        """Transform rows with a fitted estimator and draw the features.
 
-        Those of mwk-means are the distances to the centres.
+        The features of mwk-means are the distances to the centres.
 
         Parameters
         ----------
@@ -163,15 +163,15 @@ class EmbeddingDisplay:
         legend : bool, default=True
             Name the clusters and classes.
         scatter_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one in a grid, which is divided. None makes a
+            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
             figure.
 
         Returns
         -------
         display : EmbeddingDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -203,13 +203,13 @@ class EmbeddingDisplay:
         return display.plot(ax, legend=legend, scatter_kw=scatter_kw)
 
     def _by_cluster(self):
-        """Rows, style and name of each cluster."""
+        """Return rows, style and name of each cluster."""
         for l in np.unique(self.labels).tolist():
             yield self.labels == l, group_style(l), f"cluster {l}"
 
     def _by_class(self):
         matched = match_clusters(self._codes, self.labels)
-        # A class without a cluster of its own gets a style that no cluster has.
+        # A class without a matching cluster gets an unused style.
         free = max(int(self.labels.max()), 0) + 1
         for code, name in enumerate(self.classes.tolist()):
             position = matched.get(code)

@@ -1,4 +1,4 @@
-"""ExplanationDisplay: which features put a row in its cluster and not in the next."""
+"""ExplanationDisplay: contribution of each feature to the cluster of a row."""
 
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
@@ -17,14 +17,14 @@ NEEDED = ("share", "value", "first_center", "second_center")
 
 
 class ExplanationDisplay:
-    """Bars of what speaks for the cluster of a row and for the next nearest.
+    """Bar chart of the contributions of the features to the assignment of a row.
 
-    Most often made by :meth:`from_estimator`.
+    Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
     contributions : DataFrame
-        What :func:`cafelearn.explanation.explain` returns.
+        The result of :func:`cafelearn.explanation.explain`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ExplanationDisplay:
         missing = [name for name in NEEDED if name not in getattr(contributions, "columns", ())]
         if missing or "first" not in getattr(contributions, "attrs", {}):
             raise ValueError(
-                "ExplanationDisplay needs what cafelearn.explanation.explain returns, got "
+                "ExplanationDisplay needs the result of cafelearn.explanation.explain, got "
                 f"{type(contributions).__name__}."
             )
         self.contributions = contributions
@@ -65,11 +65,11 @@ class ExplanationDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
         max_features : int, default=12
-            Show only so many features, those of the largest shares.
+            Number of features to show, those of the largest shares.
         bar_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.barh`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
 
         Returns
         -------
@@ -131,20 +131,20 @@ class ExplanationDisplay:
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
             A fitted model of at least two clusters.
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows, as the estimator takes them in ``predict``.
+            Rows, in the format of ``predict``.
         row : int
             Position of the row in `X`, from 0.
         max_features : int, default=12
-            Show only so many features, those of the largest shares.
+            Number of features to show, those of the largest shares.
         bar_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.barh`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         display : ExplanationDisplay
-            The display, drawn.
+            The drawn display.
         """
         found = explain(estimator, X, row)
         return cls(found).plot(ax, max_features=max_features, bar_kw=bar_kw)

@@ -1,4 +1,4 @@
-"""LoadingsDisplay: how the variables enter each extracted feature."""
+"""LoadingsDisplay: coefficients of the variables in each extracted feature."""
 
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
@@ -21,7 +21,7 @@ MOST_COLUMNS = 3
 class LoadingsDisplay:
     """Heat map of loadings, inputs of the extractor by extracted features.
 
-    Most often made by :meth:`from_estimator`. Loadings that differ by cluster have a panel
+    Usually created by :meth:`from_estimator`. Loadings that differ by cluster have a panel
     for each cluster.
 
     Parameters
@@ -79,18 +79,18 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one in a grid, which is divided. None
-            makes a figure.
+            Axes to draw on, one for each panel, or one of a grid, which is split. None
+            creates a figure.
         max_features : int, default=None
-            Show only so many inputs, those of the largest loadings; None shows all.
+            Number of inputs to show, those of the largest loadings; None shows all.
         annotate : bool, default=None
-            Write the loadings into the cells; None does so when there is room.
+            Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"
             Colours of the loadings; zero is in the middle.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class LoadingsDisplay:
             if name is not None:
                 panel.set_title(f"cluster {name}", fontsize="medium")
         if max_features is not None and len(first) < self._n_inputs():
-            # Titles of panels are those of clusters.
+            # The titles of the panels name the clusters.
             self.figure_.supxlabel(
                 f"{len(first)} of {self._n_inputs()} inputs, largest loadings",
                 fontsize="medium",
@@ -151,23 +151,23 @@ class LoadingsDisplay:
         estimator : CAFE or TabularCAFE
             A fitted estimator.
         max_features : int, default=None
-            Show only so many inputs, those of the largest loadings; None shows all.
+            Number of inputs to show, those of the largest loadings; None shows all.
         annotate : bool, default=None
-            Write the loadings into the cells; None does so when there is room.
+            Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"
             Colours of the loadings; zero is in the middle.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one in a grid, which is divided. None
-            makes a figure.
+            Axes to draw on, one for each panel, or one of a grid, which is split. None
+            creates a figure.
 
         Returns
         -------
         display : LoadingsDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -190,7 +190,7 @@ class LoadingsDisplay:
         )
 
     def _tables(self, max_features):
-        """The loadings to show, by cluster; None names the only table."""
+        """Return the loadings to show by cluster; the key of a single table is None."""
         if max_features is not None and (
             not isinstance(max_features, Integral)
             or isinstance(max_features, bool)

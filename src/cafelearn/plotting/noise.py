@@ -1,4 +1,4 @@
-"""NoisePairsDisplay: do the low weights fall where noise was added?"""
+"""NoisePairsDisplay: compare feature weights with known noise pairs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -25,9 +25,9 @@ WIDTH_OF_DISTRIBUTIONS = 3.2
 
 
 class NoisePairsDisplay:
-    """Weights with the noise pairs marked, and how the weights of both kinds are spread.
+    """Weights with the noise pairs marked, and the distributions of noisy and clean weights.
 
-    Most often made by :meth:`from_estimator`.
+    Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class NoisePairsDisplay:
     Attributes
     ----------
     ranked_right : float
-        Of all choices of a noise pair and a pair without noise, the share in which the
-        noise pair weighs less (ties count half): the area under the ROC curve. 1 is
-        perfect, 0.5 is chance. NaN if all pairs or none are noise.
+        Area under the ROC curve: the probability that a random noise pair has a lower weight
+        than a random clean pair (ties count half). 1 is perfect, 0.5 is chance. NaN if all
+        pairs or none are noise.
     axes_ : ndarray of matplotlib Axes
         The heat map and the distributions.
     ax_ : matplotlib Axes
@@ -95,14 +95,14 @@ class NoisePairsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None makes a figure
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure
             whose size fits the table.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class NoisePairsDisplay:
             self.weights.columns,
             own_figure=ax is None,
             limits=(min(0.0, values.min()), values.max()),
-            # The crosses are what the cells are for here.
+            # The cells show crosses instead of numbers.
             annotate=False,
             cmap=cmap,
             im_kw=im_kw,
@@ -153,9 +153,8 @@ class NoisePairsDisplay:
     ) -> Self:
         """Draw the weights of an estimator that was fitted on corrupted data.
 
-        Classes and clusters are matched so that matched pairs have the most rows in
-        common. A class without a cluster, or a cluster without a class, is left out; both
-        happen only when their numbers differ.
+        Classes and clusters are matched to maximise the number of common rows. If their
+        numbers differ, unmatched classes or clusters are left out.
 
         Parameters
         ----------
@@ -169,20 +168,20 @@ class NoisePairsDisplay:
         class_names : sequence of str, default=None
             Names of the classes in sorted order; None takes the labels in `y`.
         feature_names : sequence of str, default=None
-            Names of the features; None takes those seen in `fit`, or x0, x1, ...
+            Names of the features; None means those seen in `fit`, or x0, x1, ...
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None makes a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------
         display : NoisePairsDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -239,7 +238,7 @@ class NoisePairsDisplay:
         for position, (group, color) in enumerate(
             zip(groups, (COLORS[0], COLORS[5]), strict=True)
         ):
-            # Points beside each other, in an order that looks random and is not.
+            # Spread the points sideways in a deterministic, irregular order.
             jitter = (np.arange(len(group)) * 0.618034) % 1 - 0.5
             points = ax.scatter(
                 position + 0.5 * jitter,

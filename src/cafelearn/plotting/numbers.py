@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 
 
 class NumberOfClustersDisplay:
-    """Stability and score of each number of clusters that was tried.
+    """Stability and score of each number of clusters tried.
 
-    Most often made by :meth:`from_estimator`. The rows are drawn beside copies of them with
-    permuted columns, which have no structure.
+    Usually created by :meth:`from_estimator`. For comparison, the values of copies
+    with permuted columns, which have no structure, are drawn as well.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        What was measured, one row for each number of clusters: ``n_clusters_table_`` of a
-        fitted estimator.
+        ``n_clusters_table_`` of a fitted estimator, one row for each number of clusters.
 
     Attributes
     ----------
@@ -78,7 +77,7 @@ class NumberOfClustersDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None makes a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------
@@ -119,19 +118,19 @@ class NumberOfClustersDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, ax: "Axes | ArrayLike | None" = None) -> Self:
-        """Draw what an estimator chose its number of clusters by.
+        """Draw stability and score of the numbers of clusters that an estimator tried.
 
         Parameters
         ----------
         estimator : CAFE or MinkowskiWeightedKMeans
             Fitted with ``n_clusters="auto"`` or several numbers.
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one in a grid, which is divided. None makes a figure.
+            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
 
         Returns
         -------
         display : NumberOfClustersDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""ObjectiveDisplay: the way of the objective down, and the bounds of where it ends."""
+"""ObjectiveDisplay: the objective by iteration, and the bounds of its final value."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -25,8 +25,8 @@ MANY_ITERATIONS = 40
 class ObjectiveDisplay:
     """The objective after each iteration, with the bounds of Theorem 2 at the end.
 
-    Most often made by :meth:`from_estimator`. There is one panel for each exponent:
-    objectives of different exponents are not of one unit.
+    Usually created by :meth:`from_estimator`. There is one panel for each exponent,
+    because objectives of different exponents have different units.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ class ObjectiveDisplay:
     chosen : float, default=None
         The exponent to mark.
     stop_reasons : mapping of float to str, default=None
-        Why the descent ended; reasons other than "converged" are shown.
+        Reasons for stopping; those other than "converged" are shown.
     dispersion_offset : {"mean", "fixed"} or float, default=0.0
-        The offset of the models, which decides what the values are: with a constant c they
-        are sums of ``w**p * (D + c)``, with 0 and "mean" of ``w**p * D``.
+        The offset of the models. With a constant c the values are sums of
+        ``w**p * (D + c)``, with 0 and "mean" sums of ``w**p * D``.
 
     Attributes
     ----------
@@ -52,23 +52,23 @@ class ObjectiveDisplay:
         Figure of the axes.
     lines_ : list of matplotlib Line2D
         The paths.
-    bounds_ : list of matplotlib patch, or None where there are no bounds
-        The ranges between the bounds.
+    bounds_ : list of matplotlib patch or None
+        The range between the bounds in each panel, None without bounds.
 
     Notes
     -----
     Theorem 2 bounds the objective by the dispersions of the same labels and centres, here
-    those of the end; earlier values may lie above. It speaks of weights that are best for
-    the dispersions. Weights with an offset c are best for D + c, so it is applied to D + c:
+    the final ones; earlier values may lie above. It assumes weights that are optimal for
+    the dispersions. Weights with an offset c are optimal for D + c, so it is applied to D + c:
 
     - With a constant c the path contains c, and the bounds are those of D + c.
-    - With "mean" the path does not contain c. The upper bound is that of D + c less the
-      offset's own part, ``c * sum(w**p)``; the lower bound is that of D, which no weights
-      undercut.
+    - With "mean" the path does not contain c. The upper bound is that of D + c minus
+      the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
+      holds for any weights.
 
-    Where a descent stopped before it converged, its weights do not belong to its last
-    dispersions, and no bounds are drawn. Nor are they for uniform weights, of which the
-    theorem says nothing.
+    No bounds are drawn for a descent that stopped before it converged, because its weights
+    do not belong to its last dispersions, nor for uniform weights, to which the theorem does
+    not apply.
 
     Examples
     --------
@@ -116,10 +116,10 @@ class ObjectiveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
-            makes a figure.
+            Axes to draw on: one for each exponent, or one of a grid, which is split. None
+            creates a figure.
         bounds : bool, default=True
-            Draw the bounds. Without them small changes of the objective are seen better.
+            Draw the bounds. Without them small changes of the objective are more visible.
 
         Returns
         -------
@@ -158,18 +158,18 @@ class ObjectiveDisplay:
         Parameters
         ----------
         estimator : MinkowskiWeightedKMeans or CAFE
-            A fitted estimator. Of CAFE, those candidates are drawn that have the scaling,
-            weighting and offset of the chosen one; they differ in the exponent.
+            A fitted estimator. For CAFE, the candidates that differ from the chosen one only
+            in the exponent are drawn.
         bounds : bool, default=True
             Draw the bounds of Theorem 2.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one in a grid, which is divided. None
-            makes a figure.
+            Axes to draw on: one for each exponent, or one of a grid, which is split. None
+            creates a figure.
 
         Returns
         -------
         display : ObjectiveDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -235,7 +235,7 @@ class ObjectiveDisplay:
 
 
 def _final_bounds(model):
-    """Bounds of the last value of ``objective_path_``, or None where there are none.
+    """Compute the bounds of the last value of ``objective_path_``, or None.
 
     See the notes of ObjectiveDisplay for the reasons.
     """
@@ -251,7 +251,7 @@ def _final_bounds(model):
     else:
         offset = model.dispersion_offset
         if isinstance(offset, str):
-            # The constant of "fixed" is what the path has more than the objective.
+            # The constant of "fixed" follows from the difference of path and objective.
             offset = max(0.0, (model.objective_path_[-1] - model.inertia_) / share)
         bounds = objective_bounds(D + offset, p)
     return bounds if np.isfinite(bounds).all() else None

@@ -1,4 +1,4 @@
-"""CriticalDifferenceDisplay: average ranks of methods and which of them differ."""
+"""CriticalDifferenceDisplay: average ranks of methods and their significant differences."""
 
 import math
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ TICK = 0.25
 class CriticalDifferenceDisplay:
     """Critical difference diagram after Demšar.
 
-    Methods hang from an axis of average ranks, the best on the left. A bar joins methods
-    whose ranks differ by less than the critical difference: the test does not tell them
-    apart.
+    Methods are placed on an axis of average ranks, the best on the left. A bar joins methods
+    whose ranks differ by less than the critical difference: the difference is not
+    significant.
 
     Parameters
     ----------
     ranks : Series or mapping of str to float
         Average rank of each method; 1 is the best.
     critical_difference : float
-        Difference of average ranks from which two methods are told apart.
+        Smallest significant difference of average ranks.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class CriticalDifferenceDisplay:
             )
         if not self.ranks.index.is_unique:
             raise ValueError(
-                "CriticalDifferenceDisplay needs a name of its own for each method, got "
+                "CriticalDifferenceDisplay needs distinct names of the methods, got "
                 f"{list(self.ranks.index)}."
             )
         self.critical_difference = float(critical_difference)
@@ -86,7 +86,7 @@ class CriticalDifferenceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
         highlight : sequence of str, default=()
             Methods whose labels are bold.
 
@@ -104,7 +104,7 @@ class CriticalDifferenceDisplay:
         self.groups_ = cliques(self.ranks, self.critical_difference)
         low, high = self._ends()
         reach = max(high - low, self.critical_difference)
-        # Ranks that are all equal still need a bar that is seen.
+        # Equal ranks still need a visible bar.
         spans = self._spans(overhang=0.01 * reach)
         levels = _bar_levels(spans, gap=0.02 * reach)
         first_label = FIRST_BAR + BETWEEN_BARS * (max(levels, default=0) + 1) + 0.6
@@ -139,18 +139,18 @@ class CriticalDifferenceDisplay:
         Parameters
         ----------
         scores : DataFrame of shape (n_configurations, n_methods)
-            Scores, of which higher is better; no missing values.
+            Scores without missing values; higher is better.
         alpha : float, default=0.05
             Level of the test, for all pairs of methods together.
         highlight : sequence of str, default=()
             Methods whose labels are bold.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         display : CriticalDifferenceDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -172,12 +172,12 @@ class CriticalDifferenceDisplay:
         return cls(ranks, difference).plot(ax, highlight=highlight)
 
     def _ends(self):
-        """The integers at which the axis of ranks begins and ends."""
+        """Return the integers at which the axis of ranks begins and ends."""
         low = math.floor(min(1.0, self.ranks.iloc[0]))
         return low, max(math.ceil(self.ranks.iloc[-1]), len(self.ranks), low + 1)
 
     def _spans(self, overhang):
-        """From where to where the bar of each group goes."""
+        """Return start and end of the bar of each group."""
         return [
             (self.ranks.loc[group[0]] - overhang, self.ranks.loc[group[-1]] + overhang)
             for group in self.groups_
@@ -185,7 +185,7 @@ class CriticalDifferenceDisplay:
 
     def _draw_axis(self, low, high):
         self._line((low, high), (0, 0), linewidth=1.2)
-        # No more numbers than fit side by side.
+        # As many tick labels as fit side by side.
         step = max(1, math.ceil((high - low) / 15))
         for rank in range(low, high + 1):
             named = (rank - low) % step == 0
@@ -196,7 +196,7 @@ class CriticalDifferenceDisplay:
                 )
 
     def _draw_ruler(self, low):
-        """The critical difference as a length on the axis."""
+        """Draw the critical difference as a length on the axis."""
         end = low + self.critical_difference
         self._line((low, end), (RULER_HEIGHT, RULER_HEIGHT), linewidth=1.2)
         for x in (low, end):
@@ -217,7 +217,7 @@ class CriticalDifferenceDisplay:
             self.bars_.append(self._line(span, (y, y), linewidth=4, solid_capstyle="butt"))
 
     def _draw_labels(self, low, high, first_label, highlight):
-        """The better half on the left, the others on the right.
+        """Draw the labels of the better half on the left, of the others on the right.
 
         The outermost ranks are in the highest rows, so that no two lines cross.
         """
@@ -247,9 +247,9 @@ class CriticalDifferenceDisplay:
 
 
 def _bar_levels(spans, gap):
-    """For each bar, the first level on which no earlier bar is in its way.
+    """Assign each bar the first level on which it does not overlap an earlier bar.
 
-    Bars on one level are `gap` apart or more, or they would look like one.
+    Bars on one level are at least `gap` apart, so that they do not look like one.
     """
     ends, levels = [], []
     for first, last in spans:

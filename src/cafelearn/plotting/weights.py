@@ -1,4 +1,4 @@
-"""WeightsDisplay: which features matter in which cluster."""
+"""WeightsDisplay: feature weights by cluster."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class WeightsDisplay:
     """Heat map of feature weights, clusters by features.
 
-    Most often made by :meth:`from_estimator`.
+    Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
     weights : DataFrame or array-like of shape (n_clusters, n_features)
-        The weights. A data frame brings the names of clusters and features.
+        The weights. The labels of a data frame name clusters and features.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class WeightsDisplay:
     text_ : ndarray of shape (n_clusters, n_features) of matplotlib Text, or None
         The numbers in the cells.
     colorbar_ : matplotlib Colorbar or None
-        The colour bar. A line marks 1 / n_features, the weight when all features count
-        alike.
+        The colour bar. A line marks 1 / n_features, the weight of each feature if all
+        are equal.
 
     See Also
     --------
-    NoisePairsDisplay : The same with the cells marked that are known to be noise.
+    NoisePairsDisplay : The same with the known noise pairs marked.
 
     Examples
     --------
@@ -76,21 +76,21 @@ class WeightsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure whose size fits the table.
+            Axes to draw on; None creates a figure whose size fits the table.
         max_features : int, default=None
-            Show only so many features, those of the largest spread; None shows all.
+            Number of features to show, those of the largest spread; None shows all.
         sort_features : bool, default=False
-            Put the features in the order of their spread: the largest weight less the
-            smallest, over clusters.
+            Sort the features by their spread: the largest weight minus the smallest, over
+            clusters.
         annotate : bool, default=None
-            Write the weights into the cells; None does so when there is room.
+            Write the weights into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`; ``{"norm": "log"}`` tells
-            small weights apart.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`;
+            ``{"norm": "log"}`` resolves small weights.
 
         Returns
         -------
@@ -144,26 +144,26 @@ class WeightsDisplay:
         estimator : MinkowskiWeightedKMeans or CAFE
             A fitted estimator.
         feature_names : sequence of str, default=None
-            Names of the features; None takes those seen in `fit`, or x0, x1, ...
+            Names of the features; None means those seen in `fit`, or x0, x1, ...
         max_features : int, default=None
-            Show only so many features, those of the largest spread.
+            Number of features to show, those of the largest spread.
         sort_features : bool, default=False
-            Put the features in the order of their spread over clusters.
+            Sort the features by their spread over clusters.
         annotate : bool, default=None
-            Write the weights into the cells; None does so when there is room.
+            Write the weights into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
             Draw a colour bar.
         im_kw : dict, default=None
-            More options of :meth:`matplotlib.axes.Axes.imshow`.
+            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a figure whose size fits the table.
+            Axes to draw on; None creates a figure whose size fits the table.
 
         Returns
         -------
         display : WeightsDisplay
-            The display, drawn.
+            The drawn display.
 
         Examples
         --------
@@ -188,7 +188,7 @@ class WeightsDisplay:
         )
 
     def _chosen_features(self, max_features, sort_features):
-        """Positions of the features to show, in their order."""
+        """Return the positions of the features to show, in order."""
         n_features = self.weights.shape[1]
         count = n_features if max_features is None else max_features
         if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
@@ -197,7 +197,7 @@ class WeightsDisplay:
                 f"got {max_features!r}."
             )
         values = self.weights.to_numpy(dtype=np.float64)
-        # With one cluster there is no spread, and the larger weights go first.
+        # One cluster has no spread; sort by weight.
         order = np.lexsort((-values.max(axis=0), -np.ptp(values, axis=0)))
         chosen = order[:count]
         return chosen if sort_features else np.sort(chosen)
@@ -206,7 +206,7 @@ class WeightsDisplay:
         values = self.weights.to_numpy(dtype=np.float64)
         uniform = 1 / values.shape[1]
         low, high = self.im_.get_clim()
-        # Elsewhere than on weights that sum to 1 the line would mean nothing.
+        # The line is only meaningful for weights that sum to 1.
         if np.allclose(values.sum(axis=1), 1, atol=1e-3) and low < uniform < high:
             color = str(contrast_colors(self.im_, [uniform])[0])
             self.colorbar_.ax.axhline(uniform, color=color, linewidth=1.5)

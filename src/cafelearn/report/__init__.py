@@ -1,4 +1,4 @@
-"""Reports: one HTML file, without network or server, from a fit or from an experiment."""
+"""Self-contained HTML reports of a fit or an experiment."""
 
 from cafelearn.report.experiment import write_experiment_report
 from cafelearn.report.fit import write_fit_report

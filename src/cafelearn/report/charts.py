@@ -1,4 +1,4 @@
-"""Small line and dot charts: from numbers to places in a drawing, for the template."""
+"""Small line and dot charts: convert numbers to drawing coordinates for the template."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MOST_DOTS = 200
 
 @dataclass(frozen=True)
 class Dot:
-    """A place in the drawing and what a tip says there."""
+    """A point in the drawing and its tooltip."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ class Chart:
 
 
 def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
-    """Place points in a drawing; of very many, an even selection with both ends.
+    """Place points in a drawing; thin very many evenly, keeping both ends.
 
     Points that are not finite are left out.
     """
@@ -72,7 +72,7 @@ def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
 
 
 def ticks(low, high, most, whole=False):
-    """At most `most` + 1 round numbers from `low` to `high`."""
+    """Return at most `most` + 1 round numbers from `low` to `high`."""
     step = 10.0 ** np.floor(np.log10((high - low) / most))
     for factor in (1, 2, 5, 10):
         if (high - low) / (step * factor) <= most:
@@ -91,6 +91,6 @@ def _span(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     room = (high - low) * 0.06
-    # All alike: any span with the value in the middle.
+    # All values equal: any span with the value in the middle.
     room = room or abs(high) * 0.1 or 1.0
     return low - room, high + room

@@ -6,16 +6,16 @@ import pandas as pd
 from cafelearn.report.page import short
 
 MOST_POINTS = 5_000
-# How many of the extracted features can be chosen as axes.
+# Number of extracted features offered as axes.
 MOST_AXES = 8
 AT_LEAST = 20
 
 
 def embedding(facts) -> dict:
-    """Points, their names and groups, and the axes to choose from."""
+    """Return the points, their names and groups, and the axes to choose from."""
     rows = sample(facts.labels, facts.n_clusters)
     features = facts.features[:, :MOST_AXES]
-    # Extracted features are counted from 1, clusters are called by their number from 0.
+    # Extracted features are numbered from 1, clusters from 0.
     name = "extracted feature" if facts.cafe else "distance to cluster"
     axes = [
         {"name": f"{name} {v + 1 if facts.cafe else v}", "values": _digits(features[rows, v])}
@@ -41,7 +41,7 @@ def embedding(facts) -> dict:
 
 
 def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
-    """Rows to draw: all, or about `most` by lot, each cluster by its size but some of each."""
+    """Draw all rows, or a random sample of about `most`, stratified by cluster."""
     if len(labels) <= most:
         return np.arange(len(labels))
     rng = np.random.default_rng(seed)
@@ -55,5 +55,5 @@ def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
 
 
 def _digits(values):
-    """Five digits are more than a screen can show; what is not finite is left out."""
+    """Round to five digits, which suffice on a screen; None for values that are not finite."""
     return [float(f"{v:.5g}") if np.isfinite(v) else None for v in values.tolist()]

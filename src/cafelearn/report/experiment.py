@@ -22,11 +22,11 @@ def write_experiment_report(
     title: str | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a report on the runs of an experiment: one HTML file, complete in itself.
+    """Write a report on the runs of an experiment as one self-contained HTML file.
 
-    It shows the tables of the paper from these runs, how far they are from the published
-    ones, who wins, the tests and ranks of the methods, where the gain of CAFE comes from, and
-    the time that each method took.
+    It shows the tables of the paper from these runs, their deviation from the published
+    ones, wins, tests and ranks of the methods, the gain of CAFE by group, and the time of
+    each method.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def write_experiment_report(
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
         `method`, `status` and `ari`; `nmi` and `seconds` may be absent.
     path : str or Path
-        Where to write.
+        The file to write.
     figures : dict of str to path, default=None
-        Captions and the PNG or SVG files to show under them.
+        PNG or SVG files to show, by caption.
     title : str, default=None
         Title of the page.
     force : bool, default=False
@@ -45,12 +45,12 @@ def write_experiment_report(
     Returns
     -------
     path : Path
-        Where the report is.
+        The file.
 
     See Also
     --------
     write_fit_report : A report on a single fit.
-    cafelearn.experiments.compare.compare : The numbers behind it.
+    cafelearn.experiments.compare.compare : The numbers of the report.
 
     Examples
     --------
@@ -116,12 +116,12 @@ def _key_numbers(results, comparison):
 
 
 def _points(text):
-    """The lines of a summary as points and what belongs to them; wrapped lines are joined."""
+    """Split a summary into points and sub-points; wrapped lines are joined."""
     points = []
     for line in text.splitlines():
         depth = len(line) - len(line.lstrip())
         if depth >= 4 and points:
-            # The end of what came last, be it a point or one of its lines.
+            # Continuation of the last point or sub-point.
             target = points[-1][1] or points[-1]
             index = -1 if points[-1][1] else 0
             target[index] = f"{target[index]} {line.strip()}"
@@ -133,7 +133,7 @@ def _points(text):
 
 
 def _diagram(ranking):
-    """The critical difference diagram as an image, or None where nothing is ranked."""
+    """Draw the critical difference diagram as an image; None without ranks."""
     if ranking is None or len(ranking.ranks) < 2:
         return None
     from matplotlib import pyplot as plt
@@ -142,7 +142,7 @@ def _diagram(ranking):
     display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
     drawn, figure = io.BytesIO(), None
     try:
-        # The date and random names would make every report differ from the last.
+        # Without the date and random names, equal runs give equal reports.
         with rc_context({"svg.hashsalt": "cafelearn"}):
             figure = display.plot().figure_
             options = {"transparent": True, "bbox_inches": "tight", "metadata": {"Date": None}}
@@ -154,12 +154,12 @@ def _diagram(ranking):
 
 
 def _diagram_text(ranking):
-    """What the diagram shows, for those who do not see it."""
+    """Describe the diagram as alternative text."""
     if ranking is None:
         return ""
     ranks = ", ".join(f"{label(name)} {rank:.2f}" for name, rank in ranking.ranks.items())
     groups = "; ".join(", ".join(map(label, group)) for group in ranking.groups) or "none"
     return (
         f"Critical difference diagram. Average ranks: {ranks}. Critical difference "
-        f"{ranking.difference:.2f}. Not told apart: {groups}."
+        f"{ranking.difference:.2f}. Not significantly different: {groups}."
     )

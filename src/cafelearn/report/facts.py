@@ -19,19 +19,19 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn._validation import check_data, is_dask
 from cafelearn.diagnosis import SEVERE
 
-# So many candidates are listed as they were tried: all are in view at once.
+# Up to this number, candidates are listed in the order of `candidates_`.
 FEW = 10
-# Lines about what sets a cluster apart, and as many about what it is compact on.
+# Lines per cluster on its differences, and on its highest weights.
 MOST_LINES = 4
 KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 
 
 class Facts:
-    """A fitted estimator and the rows it was fitted on, checked, named and measured.
+    """A fitted estimator, its rows, and the statistics that the sections share.
 
-    `given` are the rows as `estimator` takes them. `cafe` is the CAFE behind it, None for
-    mwk-means; `inner` is that CAFE or the mwk-means itself, and `rows` are the rows as this
-    takes them: encoded, if the estimator is a TabularCAFE.
+    `given` are the rows in the format of `estimator`. `cafe` is its CAFE, None for
+    mwk-means. `inner` is that CAFE or the mwk-means itself, and `rows` are the rows in its
+    format: encoded, if the estimator is a TabularCAFE.
     """
 
     def __init__(self, estimator, X, row_ids=None, y=None):
@@ -44,7 +44,7 @@ class Facts:
         if is_dask(X):
             raise TypeError(
                 "write_fit_report needs rows in memory, got a Dask "
-                f"{type(X).__name__}; give it some of them, X[:10_000].compute() for instance."
+                f"{type(X).__name__}; pass a sample, for instance X[:10_000].compute()."
             )
         self.estimator, self.given = estimator, X
         self.is_table = isinstance(estimator, TabularCAFE)
@@ -60,7 +60,7 @@ class Facts:
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
         self.X = check_data(self.inner, self.rows, reset=False)
-        # Of the rows of a Dask collection any may be shown, for what has no labels here.
+        # Lazy fits have no labels to compare, so a report may show any of their rows.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
         self.labels = self.inner.predict(self.rows) if lazy else fitted
@@ -92,17 +92,17 @@ class Facts:
 
     @cached_property
     def profile(self):
-        """The cluster profiles of these rows."""
+        """Cluster profiles of these rows."""
         return self.estimator.profile_frame(self.given)
 
     @cached_property
     def portraits(self):
-        """What sets each cluster apart, and what it is compact on."""
+        """Main differences and highest weights of each cluster."""
         return portraits(self.profile, most=MOST_LINES)
 
     @cached_property
     def scaled(self):
-        """The rows as the mwk-means takes them."""
+        """Scaled rows, the input of mwk-means."""
         if self.cafe is None:
             return self.rows
         if self.cafe.scaler_ is None:
@@ -126,7 +126,7 @@ class Facts:
 
     @cached_property
     def margin(self):
-        """How clearly each row belongs to its cluster."""
+        """Assignment margin of each row."""
         if self.cafe is not None:
             return self.cafe.assignment_margin(self.rows)
         if self.n_clusters == 1:
@@ -136,39 +136,39 @@ class Facts:
 
     @cached_property
     def features(self):
-        """The extracted features; of mwk-means the distances to the centres."""
+        """Extracted features; for mwk-means the distances to the centres."""
         if self.cafe is None:
             return self.distances.astype(np.float64)
         return np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
 
     @cached_property
     def sizes(self):
-        """Rows of each cluster."""
+        """Number of rows in each cluster."""
         return np.bincount(self.labels, minlength=self.n_clusters)
 
     @property
     def n_elsewhere(self):
-        """Rows whose nearest centre is not that of their label: the data are others."""
+        """Number of rows whose nearest centre is not that of their label."""
         return int((self.inner.predict(self.rows) != self.labels).sum())
 
     @property
     def findings(self):
-        """What speaks against the fit, the severe findings first."""
+        """Findings about the fit, severe ones first."""
         return sorted(self.inner.diagnosis_, key=lambda finding: finding.severity != SEVERE)
 
     @property
     def is_uniform(self):
-        """Whether the chosen clustering weighs all features alike."""
+        """Whether the chosen clustering has uniform weights."""
         return self.model.weighting == "uniform"
 
     @property
     def family(self):
-        """Positions of the candidates that differ from the chosen one in p at most."""
+        """Positions of the candidates that differ from the chosen one only in p."""
         return family_positions(self.candidates)
 
     @property
     def words(self):
-        """The settings of the chosen candidate as a phrase."""
+        """Settings of the chosen candidate in words."""
         return settings_words(self.candidates.iloc[self.chosen])
 
     @property
@@ -181,7 +181,7 @@ class Facts:
 
     @cached_property
     def order(self):
-        """Candidates in the order to list them: as tried if they are few, else best first."""
+        """Order of the candidates: as in `candidates_` if they are few, else best first."""
         n = len(self.candidates)
         if n <= FEW:
             return list(range(n))
@@ -193,7 +193,7 @@ class Facts:
 
 
 def _only_one(model):
-    """An mwk-means as the only one of its candidates."""
+    """Make a table of candidates with one mwk-means."""
     has_offset = model.weighting != "uniform"
     settings = {
         "scaling": "none",

@@ -27,46 +27,45 @@ def write_fit_report(
     read: str | None = None,
     force: bool = False,
 ) -> Path:
-    """Write a report on a fit: one HTML file that opens by a double click.
+    """Write a report on a fit as one self-contained HTML file.
 
-    It begins with the findings of ``diagnosis_``, says what was done and shows the profiles of
-    the clusters and their feature weights, the extracted features and their loadings, the
-    number of clusters if it was chosen, the candidates and their agreement, the rows whose
-    cluster is doubtful, the starts, the claims of the theory checked on this fit, the data, and
-    code that makes the same fit. A MinkowskiWeightedKMeans has no candidates and no extracted
-    features; its report shows the distances to the centres instead. The file loads nothing from
-    elsewhere. It holds names, statistics and the extracted features of up to about 5,000 rows,
-    not the data themselves.
+    The report has the findings of ``diagnosis_``, a summary, the profiles of the clusters and
+    their feature weights, the extracted features and their loadings, the choice of the number
+    of clusters, the candidates and their agreement, the rows of small margin, the starts, the
+    claims of the theory checked on this fit, the data, and code that repeats the fit. A
+    MinkowskiWeightedKMeans has no candidates and no extracted features; its report shows the
+    distances to the centres instead. The file loads nothing from the network. It contains
+    names, statistics and the extracted features of up to about 5,000 rows, but not the data.
 
     Parameters
     ----------
     estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
         A fitted estimator.
     X : array-like or DataFrame of shape (n_samples, n_features)
-        The data it was fitted on; some of the rows if that was a Dask collection, and the
-        report says so.
+        The data it was fitted on. After a fit to a Dask collection, a sample of the rows;
+        the report then mentions the sample.
     path : str or Path
-        Where to write.
+        The file to write.
     row_ids : sequence of length n_samples, default=None
-        What to call the rows; ``None`` means the index of a data frame, else their numbers.
+        Names of the rows; ``None`` means the index of a data frame, or else their numbers.
     y : sequence of length n_samples, default=None
         Known classes to compare the clusters with.
     title : str, default=None
         Title of the page.
     source : str, default=None
-        Where the data come from, shown under the title.
+        Source of the data, shown under the title.
     command : str, default=None
         The command that made the fit, shown with the code.
     read : str, default=None
-        Code that gives the table, such as ``'pd.read_csv("wine.csv")'``, with which the code
-        shown under "Use the model" begins; None leaves it to the reader to have `X`.
+        Expression that reads the table, such as ``'pd.read_csv("wine.csv")'``, for the code
+        under "Use the model". With None, that code assumes a variable `X`.
     force : bool, default=False
         Whether to replace an existing file.
 
     Returns
     -------
     path : Path
-        Where the report is.
+        The file.
 
     See Also
     --------

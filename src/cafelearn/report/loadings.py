@@ -10,7 +10,7 @@ MOST_CELLS = 10_000
 
 
 def loadings_table(facts) -> Table | None:
-    """Loadings of the first extracted features, the largest first; None if there are none."""
+    """Tabulate the loadings of the first extracted features, the largest first, if any."""
     if facts.cafe is None or not has_loadings(facts.cafe.extractor_):
         return None
     frame = facts.cafe.loadings_.iloc[:, :MOST_AXES]

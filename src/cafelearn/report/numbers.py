@@ -8,7 +8,7 @@ from cafelearn.report.tables import Column, Table, count_cell, number_cell
 
 
 def numbers_section(facts) -> dict | None:
-    """What the number of clusters was chosen by, or None if it was given."""
+    """Describe the choice of the number of clusters; None if it was given."""
     table = facts.inner.n_clusters_table_
     if table is None:
         return None
@@ -23,7 +23,7 @@ def numbers_section(facts) -> dict | None:
 
 
 def _chart(table, name, unit):
-    """A line over the numbers of clusters."""
+    """Draw a line chart over the numbers of clusters."""
     measured = table[table[name].notna()]
     tips = [
         f"{k} clusters{', chosen' if row['chosen'] else ''}\n{name} {number(row[name])}\n"
@@ -42,7 +42,7 @@ def _chart(table, name, unit):
 
 
 def _table(table):
-    """One row for each number of clusters."""
+    """Tabulate the numbers of clusters, one row each."""
     columns = {
         "stability": "stability",
         "spread": "spread",
@@ -58,7 +58,7 @@ def _table(table):
         rows.append([count_cell(k, mark), *cells])
     return Table(
         "numbers-table",
-        "Numbers of clusters that were tried; permuted: the same for rows without structure",
+        "Numbers of clusters tried; permuted: the same for rows without structure",
         [Column("clusters"), *(Column(name) for name in columns.values())],
         rows,
     )

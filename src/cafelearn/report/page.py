@@ -1,8 +1,8 @@
-"""From a template and its data to one file that needs nothing but a browser.
+"""Render a template into one self-contained HTML file.
 
-The plots are drawn by a few hundred lines of our own instead of plotly.js: a report weighs some
-hundred kilobytes instead of five megabytes, follows the theme of the page, prints as vectors
-and runs under a policy that forbids the page everything but its own script.
+The plots use a few hundred lines of JavaScript in this package instead of plotly.js: a report
+has some hundred kilobytes instead of five megabytes, follows the theme of the page, prints as
+vectors and runs under a policy that allows only its own script.
 """
 
 import base64
@@ -24,9 +24,9 @@ LONGEST_NAME = 120
 
 
 def write_page(template, content, path, *, title, force, caller) -> Path:
-    """Render a template with `content` and put it at `path`.
+    """Render a template with `content` and write it to `path`.
 
-    The script is allowed by its hash, so nothing else on the page can run; styles are
+    The policy allows the script by its hash, so no other script can run. Styles are
     inline because heat maps set the shade of each cell.
     """
     page = environment(caller).get_template(template)
@@ -42,19 +42,19 @@ def write_page(template, content, path, *, title, force, caller) -> Path:
     )
     path = Path(path)
     with atomic_path(path, force=force) as temporary:
-        # A lone surrogate in a name cannot be written as UTF-8; it becomes a question mark.
+        # Lone surrogates in names are not valid UTF-8 and become question marks.
         Path(temporary).write_bytes(text.encode("utf-8", errors="replace"))
     return path
 
 
 def check_ready(caller, path, force):
-    """Raise before any work is done if the report could not be written after it."""
+    """Raise before the computation if the report cannot be written."""
     environment(caller)
     check_output(path, force)
 
 
 def environment(caller):
-    """The Jinja environment: everything is escaped unless it is markup of our own."""
+    """Make the Jinja environment, which escapes everything but the package's own markup."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -70,13 +70,13 @@ def environment(caller):
         lstrip_blocks=True,
     )
     made.filters |= {"number": number, "count": count, "short": short}
-    # Only the files of this package are ever marked as safe.
+    # Only files of this package are marked as safe.
     made.filters["own_code"] = Markup
     return made
 
 
 def number(value, digits=3) -> str:
-    """A number for reading: `digits` significant digits, nothing for a missing one."""
+    """Format a number with `digits` significant digits; empty for a missing one."""
     if value is None or np.isnan(value):
         return ""
     if abs(value) >= 10**digits and abs(value) < 1e6:
@@ -85,18 +85,18 @@ def number(value, digits=3) -> str:
 
 
 def count(value) -> str:
-    """A count with separators of thousands."""
+    """Format a count with thousands separators."""
     return f"{int(value):,}"
 
 
 def short(text, length=LONGEST_NAME) -> str:
-    """Text of any object, cut to a length."""
+    """Convert an object to text of limited length."""
     text = str(text)
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def join(words) -> str:
-    """Words as a list in a sentence."""
+    """Join words into a list for a sentence."""
     words = [str(word) for word in words]
     if len(words) < 2:
         return "".join(words)
@@ -104,7 +104,7 @@ def join(words) -> str:
 
 
 def image(path) -> str:
-    """A PNG or SVG file as the address of an image that holds it."""
+    """Encode a PNG or SVG file as a data: URL."""
     path = Path(path)
     kinds = {".png": "image/png", ".svg": "image/svg+xml"}
     if path.suffix.lower() not in kinds:
@@ -115,7 +115,7 @@ def image(path) -> str:
 
 
 def encoded(content, kind) -> str:
-    """Bytes as a data: address."""
+    """Encode bytes as a data: URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 

@@ -6,16 +6,16 @@ from cafelearn._profiles import amount, decimals_for, percent
 from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
 from cafelearn.report.words import feature_text
 
-# Differences of so many overall spreads have the darkest shade.
+# Difference, in overall spreads, with the darkest shade.
 FULL = 2.0
-# Each cell has a tip of several lines; of very many the first are enough.
+# Limit of the cells, because each has a tooltip of several lines.
 MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
 
 
 def profile_table(facts) -> Table:
-    """Centre of each variable in each cluster, those that set clusters apart first.
+    """Tabulate the centre of each variable in each cluster, largest differences first.
 
-    The categories of a variable follow each other.
+    The categories of a variable are adjacent.
     """
     frame, clusters = facts.profile, range(facts.n_clusters)
     found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
@@ -38,8 +38,8 @@ def profile_table(facts) -> Table:
         )
     return Table(
         "profile-table",
-        "Mean of each variable, or share of each category, in each cluster and overall; what "
-        "sets clusters apart first. Brown is above the other rows, blue below.",
+        "Mean of each variable, or share of each category, in each cluster and overall; "
+        "largest differences first. Brown is above the other rows, blue below.",
         [
             Column("variable", numeric=False),
             *(Column(f"cluster {l}") for l in clusters),
@@ -55,7 +55,7 @@ def profile_table(facts) -> Table:
 
 
 def _shower(row):
-    """How to write the centres of a variable."""
+    """Return a function that formats the centres of a variable."""
     if row.category is not None:
         return percent
     decimals = decimals_for(row.overall_spread)

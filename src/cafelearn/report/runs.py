@@ -17,7 +17,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# A z of this size has the darkest shade.
+# z with the darkest shade.
 DARKEST_Z = 4
 CONFIGURATION_COLUMNS = (
     Column("data set", numeric=False, choose=True),
@@ -28,7 +28,7 @@ PLACES = {"all": "all", "dataset": "data set", "noise_level": "level", "noise_sc
 
 
 def result_tables(comparison) -> list[Table]:
-    """The paper's tables: one per level, a row per data set and scale, a column per method."""
+    """Make the paper's tables: one per noise level, methods in columns."""
     cells = comparison.means.merge(
         comparison.cells[[*CELL, "published", "published_std", "z"]], on=CELL, how="left"
     )
@@ -90,7 +90,7 @@ def _result_cell(cell):
 
 
 def cells_table(comparison) -> Table:
-    """Every cell that the paper has, too: ours, published, and z."""
+    """Tabulate every cell of the paper: ours, published, and z."""
     rows = [
         [
             *_configuration(cell),
@@ -107,7 +107,7 @@ def cells_table(comparison) -> Table:
     names = ("ours", "std", "versions", "published", "published std", "z")
     return Table(
         "cells-table",
-        "Every cell beside the published one; z is the difference in standard errors",
+        "Every cell with the published one; z is the difference in standard errors",
         [
             *CONFIGURATION_COLUMNS,
             Column("method", numeric=False, choose=True),
@@ -119,7 +119,7 @@ def cells_table(comparison) -> Table:
 
 
 def z_table(comparison) -> Table | None:
-    """z by configuration and method, as a heat map; None where there is no z."""
+    """Tabulate z by configuration and method as a heat map; None if there is no z."""
     cells = comparison.cells[comparison.cells["z"].notna()]
     if cells.empty:
         return None
@@ -160,7 +160,7 @@ def _z_cell(cell):
 
 
 def agreement_table(comparison) -> Table:
-    """How often and how far the cells are from the published ones, by group."""
+    """Tabulate the deviation of the cells from the published ones, by group."""
     rows = [
         [
             text_cell(_group(row)),
@@ -177,7 +177,7 @@ def agreement_table(comparison) -> Table:
     return Table(
         "agreement-table",
         "Share of cells within two standard errors of the published mean, and the share "
-        "expected of a repetition",
+        "expected for a repetition",
         [
             Column("group", numeric=False),
             Column("by", numeric=False, choose=True),
@@ -189,7 +189,7 @@ def agreement_table(comparison) -> Table:
 
 
 def wins_table(comparison) -> Table:
-    """Each CAFE/baseline pair: who wins, by how much, and what the paper has."""
+    """Tabulate each CAFE/baseline pair: winner, difference, and the paper's result."""
     rows = [
         [
             *_configuration(pair),
@@ -220,7 +220,7 @@ def wins_table(comparison) -> Table:
 
 
 def tests_table(comparison) -> Table:
-    """Wilcoxon's tests with Holm's rule."""
+    """Tabulate Wilcoxon's tests with Holm's correction."""
     rows = [
         [
             text_cell(f"{label(test.method)} against {label(test.other)}"),
@@ -244,7 +244,7 @@ def tests_table(comparison) -> Table:
 
 
 def ranks_table(comparison) -> Table:
-    """Average ranks: of all methods, of the paper's, and by the paper's own tables."""
+    """Tabulate average ranks: of all methods, of the paper's, and by the paper's own tables."""
     rankings = (comparison.ranking, comparison.paper_ranking, comparison.published_ranking)
     names = dict.fromkeys(m for r in rankings if r is not None for m in r.ranks.index)
     rows = [
@@ -268,7 +268,7 @@ def _rank(ranking, method):
 
 
 def improvement_table(comparison) -> Table:
-    """Mean gain of CAFE by level, scale and data set."""
+    """Tabulate the mean gain of CAFE by level, scale and data set."""
     table = comparison.improvement
     darkest = float(table["difference"].abs().max()) or 1.0
     rows = [
@@ -306,7 +306,7 @@ def improvement_table(comparison) -> Table:
 
 
 def time_table(results) -> Table | None:
-    """Seconds of each method; None where none were recorded."""
+    """Tabulate the seconds of each method; None if none were recorded."""
     timed = results[results["seconds"].notna()]
     if timed.empty:
         return None
@@ -370,7 +370,7 @@ def _share(value):
 
 
 def _yes(value):
-    """A truth value that may be missing."""
+    """Format a boolean that may be missing."""
     if pd.isna(value):
         return Cell("")
     return Cell("yes", mark="good") if value else Cell("no", mark="warn")

@@ -21,21 +21,21 @@ from cafelearn.report.tables import (
 from cafelearn.report.tried import shown_name
 from cafelearn.theory import certificate
 
-# Beyond, the summary lists the first features only; nobody reads so many.
+# With more features, only the first are listed.
 MOST_FEATURES = 5_000
 MOST_CLASSES = 40
 DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster.
 MOST_PAIRS = 10_000_000
-# Starts this close to the best, relatively, are said to have reached it.
+# Starts within this relative distance of the best count as having reached it.
 SAME_OBJECTIVE = 1e-6
 
 
 def data_table(facts) -> Table:
-    """Smallest, mean and largest value of each feature, and its share of zeros."""
+    """Tabulate smallest, mean and largest value of each feature and its share of zeros."""
     X = facts.X[:, :MOST_FEATURES]
     low, high, mean = X.min(axis=0), X.max(axis=0), X.mean(axis=0, dtype=np.float64)
-    # A mean that is nothing but rounding is zero.
+    # A mean within rounding error of zero is zero.
     mean[np.abs(mean) < 1e-12 * (np.abs(low) + np.abs(high))] = 0.0
     columns = [
         low,
@@ -66,14 +66,14 @@ def data_table(facts) -> Table:
 
 
 def weights_table(facts) -> Table:
-    """Weight of each feature in each cluster, heaviest features first."""
+    """Tabulate the weight of each feature in each cluster, largest weights first."""
     codes, names = variable_codes(facts.model), variable_names(facts.inner)
     weights = of_variables(facts.weights, codes)
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
     top = float(weights.max()) or 1.0
-    # Two digits of the weight that each feature would have if all counted alike.
+    # Two digits of the weight 1 / m.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
     rows = [
         [
@@ -92,7 +92,7 @@ def weights_table(facts) -> Table:
     ]
     return Table(
         "weights-table",
-        f"Weight of each {what} in each cluster, the heaviest {what}s first",
+        f"Weight of each {what} in each cluster, the largest weights first",
         [
             Column(what, numeric=False),
             *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
@@ -111,7 +111,7 @@ def _weight(weight, decimals):
 
 
 def restarts_table(facts) -> Table:
-    """One row per candidate: how its starts ended."""
+    """Tabulate the starts of each candidate."""
     rows = []
     for i in facts.order:
         model = facts.models[i]
@@ -131,7 +131,7 @@ def restarts_table(facts) -> Table:
     names = ("objective", "starts", "reached the best", "median above the best", "iterations")
     return Table(
         "restarts-table",
-        "The starts of each candidate; objectives of different candidates do not compare",
+        "The starts of each candidate; objectives of different candidates are not comparable",
         [
             Column("candidate", numeric=False),
             *(Column(name) for name in names),
@@ -147,7 +147,7 @@ def _converged(model):
 
 
 def _above_best(objectives):
-    """How far each objective is above the lowest, relatively."""
+    """Return the relative difference of each objective from the lowest."""
     best = objectives.min()
     if not 0 < best < np.inf:
         return np.where(objectives == best, 0.0, np.inf)
@@ -155,9 +155,9 @@ def _above_best(objectives):
 
 
 def restart_charts(facts) -> list[dict]:
-    """Two charts each: the path of the objective, and where the starts ended.
+    """Draw the path of the objective and the final objectives of all starts.
 
-    Of the candidates, those that differ from the chosen one in the exponent at most.
+    One pair of charts for each candidate that differs from the chosen one only in p.
     """
     made = []
     for i in facts.family:
@@ -199,26 +199,26 @@ def restart_charts(facts) -> list[dict]:
 
 
 def certificate_section(facts) -> dict:
-    """The claims of the paper on the chosen model, or why they are not checked here."""
+    """Check the claims of the paper on the chosen model, or give the reason why not."""
     if facts.is_sample:
         return {
             "table": None,
-            "remark": "The claims are about all rows of the fit, and this report was made "
+            "remark": "The claims are about all rows of the fit, but this report was made "
             f"from {count(facts.n_rows)} of them.",
         }
     if not np.isclose(facts.model._mass.sum(), facts.n_rows):
         return {
             "table": None,
-            "remark": "The rows of the fit had sample weights, which are not known here. Call "
+            "remark": "The fit had sample weights, which the report does not have. Call "
             "cafelearn.theory.certificate with them to check the claims.",
         }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:
         return {
             "table": None,
-            "remark": "The claims compare all pairs of features in each cluster, which for "
-            f"{count(facts.X.shape[1])} features would be {count(pairs)} pairs. Call "
-            "cafelearn.theory.certificate on the model if you want them checked.",
+            "remark": "The claims compare all pairs of features in each cluster: for "
+            f"{count(facts.X.shape[1])} features these are {count(pairs)} pairs. Call "
+            "cafelearn.theory.certificate on the model to check them.",
         }
     table = certificate(facts.model, facts.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
@@ -239,7 +239,7 @@ def certificate_section(facts) -> dict:
 
 
 def _claims(name, caption, table, marks):
-    """A table of claims, one row each."""
+    """Tabulate claims, one row each."""
     rows = [
         [
             text_cell(claim),
@@ -267,7 +267,7 @@ def _claims(name, caption, table, marks):
 
 
 def doubtful_table(facts) -> Table:
-    """The rows with the smallest assignment margins."""
+    """Tabulate the rows with the smallest assignment margins."""
     order = np.argsort(facts.margin, kind="stable")[:DOUBTFUL_ROWS]
     two = facts.nearest_two
     rows = []
@@ -302,7 +302,7 @@ def doubtful_table(facts) -> Table:
 
 
 def classes_section(facts) -> dict | None:
-    """Agreement with the given classes, or None if there are none."""
+    """Compare the clusters with the given classes; None without classes."""
     if facts.classes is None:
         return None
     names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]

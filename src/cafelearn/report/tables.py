@@ -1,4 +1,4 @@
-"""Tables of a report: what the template needs to draw one, plain or as a heat map."""
+"""Tables of a report, plain or as heat maps, as input of the template."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ import numpy as np
 
 from cafelearn.report.page import count, number, short
 
-# Beyond, a heat map makes the file large and the page slow.
+# A larger heat map would make the file large and the page slow.
 MOST_CELLS = 40_000
 FEWEST_FEATURES = 50
 
 
 class Cell(NamedTuple):
-    """One cell: its text, what it is sorted by, its shade in percent, and what a tip adds."""
+    """One cell: its text, its sort key, its shade in percent, and the extra of its tooltip."""
 
     text: str
     value: float | str | None = None
@@ -27,8 +27,8 @@ class Cell(NamedTuple):
 class Column:
     """One column.
 
-    A column to `choose` from gets a list of its values above the table; one that is
-    `hideable` a box to tick.
+    A column with `choose` gets a list of its values above the table, one that is `hideable`
+    a checkbox.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Column:
 class Table:
     """A table with a caption; the first cell of each row is its name.
 
-    `measure` makes it a heat map, whose tips say the measure's name, the value and, if
+    With `measure` it is a heat map, whose tooltips show the measure's name, the value and, if
     `extra` is given, that name and the cell's `extra`.
     """
 
@@ -57,11 +57,11 @@ class Table:
 
     @property
     def limit(self):
-        """Rows to show at first; a button that adds a few would be a nuisance."""
+        """Number of rows to show at first; all, if the rest would be only a few."""
         return len(self.rows) if len(self.rows) <= 1.3 * self.shown else self.shown
 
     def choices(self, index):
-        """The distinct texts of a column, in the order of their first appearance."""
+        """Return the distinct texts of a column, in the order of their first appearance."""
         return list(dict.fromkeys(row[index].text for row in self.rows))
 
     @property
@@ -77,24 +77,24 @@ class Table:
 
 
 def text_cell(value, mark=None) -> Cell:
-    """A cell of text."""
+    """Make a cell of text."""
     return Cell(short(value), mark=mark)
 
 
 def number_cell(value, digits=3, mark=None) -> Cell:
-    """A cell of a number, sorted by all its digits."""
+    """Make a cell of a number, sorted by all its digits."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     return Cell(number(value, digits), _sort_key(value), mark=mark)
 
 
 def count_cell(value, mark=None) -> Cell:
-    """A cell of a whole number."""
+    """Make a cell of an integer."""
     return Cell(count(value), int(value), mark=mark)
 
 
 def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
-    """A cell of a heat map; `share` from 0 to 1 is its shade, from -1 if it diverges."""
+    """Make a cell of a heat map; `share` from 0 to 1 (diverging: from -1) is its shade."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     shade = round(100 * float(np.clip(share, -1, 1)))
@@ -103,12 +103,12 @@ def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
 
 
 def _sort_key(value):
-    """Six digits are enough for an order, and keep the file small."""
+    """Round to six digits, which suffice for sorting and keep the file small."""
     return f"{value:.6g}"
 
 
 def kept_features(weights):
-    """Which features of a (clusters, features) table to show: the heaviest, if too many."""
+    """Select the features of a (clusters, features) table to show: the heaviest of many."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
     order = np.argsort(-weights.max(axis=0), kind="stable")
     return order[:most]

@@ -1,4 +1,4 @@
-"""What was tried: the tables of candidates and of the agreement between them."""
+"""Tables of the candidates and of the agreement between them."""
 
 import pandas as pd
 
@@ -12,19 +12,19 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# Beyond, columns are too narrow to read; the best ones are compared.
+# With more candidates columns would be too narrow; the best ones are compared.
 MOST_COMPARED = 10
-# Names up to this length head a column of the heat map; beyond, numbers do.
+# Longer names are replaced by numbers in the header of the heat map.
 SHORT_NAME = 8
 
 
 def shown_name(facts, i) -> str:
-    """The name of a candidate, with a mark in words on the chosen one."""
+    """Return the name of a candidate, marked if it was chosen."""
     return f"{facts.names[i]}{' (chosen)' if i == facts.chosen else ''}"
 
 
 def candidates_table(facts) -> Table:
-    """One row per candidate: settings, score, sizes and agreement with the chosen one."""
+    """Tabulate settings, score, sizes and agreement with the chosen candidate."""
     rows = []
     for i in facts.order:
         row = facts.candidates.iloc[i]
@@ -62,7 +62,7 @@ def candidates_table(facts) -> Table:
 
 
 def agreement_table(facts) -> Table | None:
-    """Adjusted Rand index between candidates, the best ones of many; None if there is one."""
+    """Tabulate the adjusted Rand indices between the best candidates; None for a single one."""
     if len(facts.names) == 1:
         return None
     compared, agreement = facts.order[:MOST_COMPARED], facts.cafe.agreement_

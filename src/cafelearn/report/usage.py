@@ -1,4 +1,4 @@
-"""The code of a report that makes the same fit again and uses it."""
+"""Code in a report that repeats and uses the fit."""
 
 import inspect
 import re
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 SILENT = ("n_jobs", "verbose")
 PLAIN = (type(None), bool, int, float, str)
 WIDTH = 88
-# What the code that reads a table may begin with.
+# Imports for the expression that reads the table.
 IMPORTS = {
     r"\bpd\.": "import pandas as pd",
     r"\bpl\.": "import polars as pl",
@@ -21,10 +21,9 @@ IMPORTS = {
 
 
 def snippet(facts, read=None) -> str:
-    """Code that makes the same fit and uses it.
+    """Write code that repeats the fit and uses it.
 
-    `read` is an expression that gives the table; without it the rows are in the variable `X`,
-    which the reader has to bring.
+    `read` is an expression that reads the table; without it the code assumes a variable `X`.
     """
     code = Code()
     name, model = _model_code(facts, code)
@@ -36,7 +35,7 @@ def snippet(facts, read=None) -> str:
         (f"features = {name}.fit_transform({rows})", "the rows of this report")
         if cafe is not None
         else (f"labels = {name}.fit_predict({rows})", "the rows of this report"),
-        (f"profile = {name}.profile_frame({rows})", "what each cluster is"),
+        (f"profile = {name}.profile_frame({rows})", "cluster profiles"),
         (f"weights = {name}.weights_frame()", "clusters by features"),
         "",
         (f"new_rows = {rows}", "any rows with the same columns"),
@@ -45,7 +44,7 @@ def snippet(facts, read=None) -> str:
     if cafe is not None:
         steps += [
             (f"new_features = {name}.transform(new_rows)", "their features"),
-            (f"margin = {name}.assignment_margin(new_rows)", "near 0: doubtful"),
+            (f"margin = {name}.assignment_margin(new_rows)", "near 0 is doubtful"),
         ]
     else:
         steps.append((f"distances = {name}.transform(new_rows)", "to each centre"))
@@ -59,7 +58,7 @@ class Code:
         self.imports, self.before = set(), []
 
     def text(self, steps):
-        """Imports, preparations and steps; comments are aligned."""
+        """Join imports, preparations and steps, with aligned comments."""
         pairs = [step for step in steps if isinstance(step, tuple)]
         column = max(len(line) for line, _ in pairs) + 2
         lines = [
@@ -72,7 +71,7 @@ class Code:
         return "\n".join([*imports, "", *before, *lines]) + "\n"
 
     def literal(self, value):
-        """A value as code, or None if it cannot be written down."""
+        """Write a value as code; None if that is impossible."""
         if isinstance(value, np.bool_ | np.number):
             value = value.item()
         if isinstance(value, BaseEstimator):
@@ -98,7 +97,7 @@ class Code:
         return f"{kind.__name__}({', '.join(line.strip() for line in changed)})"
 
     def changed(self, estimator, always=(), never=()):
-        """Lines of arguments for the parameters that are not at their defaults."""
+        """Write arguments for the parameters that differ from their defaults."""
         lines = []
         for name, parameter in inspect.signature(type(estimator)).parameters.items():
             value = getattr(estimator, name)
@@ -119,13 +118,13 @@ def _same(value, default):
 
 
 def _model_code(facts, code):
-    """Name of the variable of the model, and the code that makes it."""
+    """Return the name of the model's variable and the code that makes it."""
     inner = facts.inner
     kind = type(inner).__name__
     code.imports.add(f"from cafelearn import {kind}")
     settings = code.changed(inner, always=("n_clusters",), never=SILENT)
     seeded = inner.random_state is not None
-    note = "" if seeded else "  # without random_state another run may differ"
+    note = "" if seeded else "  # without random_state, results may differ"
     if not facts.is_table:
         made = f"{kind}(\n{_block(settings, 1)}){note}"
         return ("cafe" if facts.cafe is not None else "model"), made
@@ -136,13 +135,13 @@ def _model_code(facts, code):
 
 
 def _block(lines, depth):
-    """Lines of arguments, comments without a comma."""
+    """Indent lines of arguments, with commas except after comments."""
     indent = "    " * depth
     return "".join(f"{indent}{line}{'' if line[0] == '#' else ','}\n" for line in lines)
 
 
 def _rows_code(facts, code, read):
-    """The variable of the rows, after the code that makes it."""
+    """Add the code that makes the rows and return their variable."""
     names = getattr(facts.inner, "feature_names_in_", None)
     if read is not None:
         code.imports.update(line for start, line in IMPORTS.items() if re.search(start, read))
@@ -162,7 +161,7 @@ def _rows_code(facts, code, read):
 
 
 def _listed(names):
-    """A list of names, on several lines where they are many."""
+    """Write a list of names, on several lines if they are many."""
     shown = [repr(str(name)) for name in names]
     if sum(map(len, shown)) + 2 * len(shown) < WIDTH - 12:
         return f"[{', '.join(shown)}]"
@@ -176,7 +175,7 @@ def _listed(names):
 
 
 def _comment(text, most=6):
-    """A comment on a few lines at most."""
+    """Write a comment of a few lines at most."""
     lines, line = [], "#"
     for word in text.split(" "):
         if len(line) + len(word) + 1 > WIDTH:

@@ -15,7 +15,7 @@ EXTRACTORS = {
     "umap": "UMAP",
 }
 RESCALINGS = {
-    "distances": "Each row was joined by the logarithms of its weighted distances to all "
+    "distances": "Each row was extended by the logarithms of its weighted distances to all "
     "centres",
     "origin": "Each row was multiplied by the feature weights of its cluster",
     "centroid": "Each row was shrunk towards the centre of its cluster, most along the "
@@ -29,10 +29,10 @@ SCALINGS = {
 
 
 def summary(facts) -> str:
-    """What was done, in one paragraph."""
+    """Summarise the fit in one paragraph."""
     k = facts.n_clusters
     n_rows = facts.n_fitted or facts.n_rows
-    chosen = "" if facts.inner.n_clusters_table_ is None else ", a number it has chosen,"
+    chosen = "" if facts.inner.n_clusters_table_ is None else " (a chosen number)"
     method = "Minkowski weighted k-means" if facts.cafe is None else "CAFE"
     sentences = [
         f"{method} looked for {_plural(k, 'cluster')}{chosen} in {_plural(n_rows, 'row')} of "
@@ -42,8 +42,8 @@ def summary(facts) -> str:
     ]
     if facts.is_sample:
         sentences.append(
-            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}; weights, "
-            "starts and agreement are those of the fit, all else is measured on the sample."
+            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}: weights, "
+            "starts and agreement are those of the fit, everything else is that of the sample."
         )
     low, middle = np.quantile(facts.margin, [0.05, 0.5])
     if k > 1:
@@ -56,7 +56,7 @@ def summary(facts) -> str:
 
 
 def key_numbers(facts) -> list[tuple[str, str]]:
-    """The numbers at the top of the page."""
+    """Return the numbers at the top of the page."""
     found = [
         (count(facts.n_fitted or facts.n_rows), "rows"),
         *([(count(facts.n_rows), "of them shown here")] if facts.is_sample else []),
@@ -73,7 +73,7 @@ def key_numbers(facts) -> list[tuple[str, str]]:
 
 
 def cluster_cards(facts) -> list[dict]:
-    """Each cluster: size, margin, what sets it apart, and what it is compact on."""
+    """Describe each cluster: size, margin, main differences and highest weights."""
     equal = 1 / len(variable_names(facts.inner))
     cards = []
     for portrait in facts.portraits:
@@ -104,12 +104,12 @@ def cluster_cards(facts) -> list[dict]:
 
 
 def feature_text(variable, category) -> str:
-    """A variable, or one category of it."""
+    """Format a variable, or one category of it."""
     return str(variable) if category is None else f"{variable}: {category}"
 
 
 def _columns(facts):
-    """The columns of a table and the features they became, or the features alone."""
+    """Count the columns of a table and its encoded features, or the features alone."""
     features = _plural(facts.X.shape[1], "feature")
     encoder = facts.estimator.encoder_ if facts.is_table else None
     if encoder is None or not encoder.categories_:
@@ -152,7 +152,7 @@ def _starts(facts):
 
 
 def _combined(frame):
-    """The settings other than p that the candidates combine."""
+    """Describe the settings other than p that the candidates combine."""
     offsets = frame["dispersion_offset"].dropna().unique()
     values = {
         "scaling": frame["scaling"].unique(),
@@ -171,7 +171,7 @@ def _rescaling(facts):
         else type(cafe.extractor).__name__
     )
     if cafe.extractor is None:
-        return f"{RESCALINGS.get(cafe.rescaling, own)}; no features were extracted from that."
+        return f"{RESCALINGS.get(cafe.rescaling, own)}; no features were extracted."
     return (
         f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} made "
         f"{_plural(facts.features.shape[1], 'feature')} of the result."

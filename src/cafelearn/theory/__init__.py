@@ -1,4 +1,4 @@
-"""The theory of the paper as working code, and its check on a fit."""
+"""The paper's theory as functions, and a check of its claims on a fit."""
 
 from cafelearn.theory.certificate import Certificate, certificate
 from cafelearn.theory.formulas import (

@@ -1,8 +1,8 @@
-"""certificate: every claim of the paper, measured on one fit.
+"""certificate: check every claim of the paper on one fit.
 
-The claims are statements about the weights of Eq. 4 and the dispersions they come from.
-They are checked on the fitted labels, centres and weights and on the data, not on what the
-fit reports about itself.
+The claims are about the weights of Eq. 4 and the dispersions they are computed from.
+They are checked on the data with the fitted labels, centres and weights, not on the
+statistics reported by the fit.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
 
 
 class Certificate(pd.DataFrame):
-    """A data frame with one row per claim; prints as a table that fits a terminal."""
+    """A data frame with one row per claim, printed as a table that fits a terminal."""
 
     @property
     def _constructor(self):
@@ -46,9 +46,9 @@ def certificate(
 ) -> Certificate:
     """Check every claim of the paper on a fitted model and its training data.
 
-    Of a model with `feature_groups` the claims are checked for variables: the dispersion of a
-    variable is the sum of those of its features, and Eq. 4 and all that follows from it hold
-    for these sums.
+    For a model with `feature_groups` the claims are checked for variables: the dispersion of a
+    variable is the sum of those of its features, and Eq. 4 and its consequences hold for
+    these sums.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def certificate(
     -------
     table : Certificate
         A :class:`pandas.DataFrame` with one row per claim, named in the index, and the
-        columns `measured`, `bound`, `slack` (how far the measured value is on the right side
-        of its bound), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
+        columns `measured`, `bound`, `slack` (distance to the bound, positive if the claim
+        holds), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def certificate(
     'holds'
     """
     check_is_fitted(model)
-    # Names of columns are lost in the check, and would be missed by predict.
+    # predict checks the column names, which the validation below removes.
     nearest, X = model.predict(X), check_data(model, X, reset=False)
     sample_weight = check_weights(sample_weight, X, model)
     facts = _Facts(model, X, sample_weight, nearest)
@@ -93,7 +93,7 @@ def certificate(
 
 
 class _Facts:
-    """What the claims are about, measured once, with the data scaled to a range near 1."""
+    """The quantities of the claims, with the data scaled to a range near 1."""
 
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
@@ -107,7 +107,7 @@ class _Facts:
                 f"got {len(X)}."
             )
         self.centers = model.cluster_centers_.astype(np.float64) * model._scale
-        # The claims are about variables: all columns of one have the same weight.
+        # The claims are about variables, whose columns share one weight.
         self.codes = variable_codes(model)
         self.column_weights = model.feature_weights_.astype(np.float64)
         self.weights = of_variables(self.column_weights, self.codes)
@@ -135,7 +135,7 @@ class _Facts:
 
     @property
     def why_not(self):
-        """Why the claims about Eq. 4 do not apply, or None."""
+        """Reason why the claims about Eq. 4 do not apply, or None."""
         if self.other_weighting:
             return f"weighting={self.model.weighting!r}"
         if not (isinstance(self.model.dispersion_offset, str) or self.offset > 0):
@@ -155,7 +155,7 @@ class _Facts:
 
     @property
     def positive(self):
-        """Clusters of which every dispersion is above 0, as the theory assumes."""
+        """Clusters without zero dispersions, as the theory assumes."""
         return (self.D > 0).all(axis=1)
 
 
@@ -166,7 +166,7 @@ def _row(claim, measured, bound, slack, why_not=None, note=""):
 
 
 def _at_most(claim, measured, bound, tolerance=0.0, **options):
-    """measured <= bound, up to a tolerance that allows for rounding."""
+    """Check measured <= bound, up to a tolerance for rounding."""
     slack = bound - measured
     if 0 > slack >= -tolerance:
         slack = 0.0
@@ -188,7 +188,7 @@ def _descent_rows(facts):
         why_not="the offset 'mean' moves with the dispersions" if moving else None,
         note="largest relative rise of the objective",
     )
-    # A descent that never rises cannot come back to a clustering that it has left.
+    # A monotone descent cannot return to an earlier clustering.
     yield _at_most(
         "Theorem 1: no clustering comes back",
         model.stop_reason_ == "cycle",
@@ -247,7 +247,7 @@ def _weight_rows(facts):
     )
     D, w = facts.D[facts.positive], w[facts.positive]
     note = _left_out(facts)
-    # Pairs of weights too small to have digits left say nothing about their ratio.
+    # The ratio of weights near underflow has no correct digits.
     visible = (w > 1e-150)[:, :, None] & (w > 1e-150)[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_w, log_D = np.log(w), np.log(D)
@@ -303,7 +303,7 @@ def _differences(values):
 
 
 def _tie_share(D):
-    """How far near-ties keep the weights from the limit at p = 1 + 1e-9."""
+    """Compute the effect of near-ties on the distance to the limit at p = 1 + 1e-9."""
     with np.errstate(divide="ignore"):
         gaps = np.log(D) - np.log(D).min(axis=1, keepdims=True)
     return 1.0 if ((gaps > 0) & (gaps < 1e-7)).any() else 1e-9
@@ -396,7 +396,7 @@ def _largest_ratio(values, bounds):
 
 
 def _rescaling_rows(facts):
-    """Lemma 3 on rows that are really rescaled, about the centres of the rescaled rows."""
+    """Check Lemma 3 on rescaled rows and their own centres."""
     w, D, p = facts.weights, facts.D, facts.p
     columns = facts.column_weights
     rescaled = facts.X * columns[facts.labels]

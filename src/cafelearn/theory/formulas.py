@@ -1,9 +1,9 @@
 """The paper's definitions, lemmas, theorems and corollaries as functions of dispersions.
 
 A dispersion D[l, v] is the sum of ``abs(x - z)**p`` over the members of cluster l, on
-feature v, about their Minkowski centre z. Functions take arrays whose last axis runs over
-features, and work on logarithms, because for p close to 1 the powers explode.
-:func:`cafelearn.theory.certificate` checks all of it on a fit.
+feature v, about their Minkowski centre z. Functions take arrays whose last axis is that of
+the features, and compute with logarithms, because powers overflow for p close to 1.
+:func:`cafelearn.theory.certificate` checks the claims on a fit.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def _log_dispersions(D):
 
 
 def _log_means(log_D, p):
-    """log of the power mean of order -1 / (p - 1) over the last axis."""
+    """Compute the log of the power mean of order -1 / (p - 1) over the last axis."""
     r = -1 / (p - 1)
     zero = np.isneginf(log_D).any(axis=-1)
     safe = np.where(np.isneginf(log_D), 0.0, log_D)
@@ -38,19 +38,20 @@ def _log_means(log_D, p):
 
 
 def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
-    """The unique z that minimises ``sum(abs(x - z)**p)`` (Eq. 5 and Proposition 1).
+    """Compute the unique z that minimises ``sum(abs(x - z)**p)`` (Eq. 5 and Proposition 1).
 
     Parameters
     ----------
     x : array-like of shape (n_samples,) or (n_samples, n_features)
-        Values; each column has a centre of its own.
+        Values; each column has its own centre.
     p : float
         Minkowski exponent, above 1.
 
     Returns
     -------
     center : float or ndarray of shape (n_features,)
-        The mean for p = 2, towards the median for p to 1, the midrange for p to infinity.
+        The mean for p = 2; it tends to a median as p approaches 1, and to the midrange as p
+        grows.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def dispersions(
     p: float,
     sample_weight: VectorLike | None = None,
 ) -> np.ndarray:
-    """Within-cluster dispersions, the D of Eq. 4.
+    """Compute the within-cluster dispersions, the D of Eq. 4.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def dispersions(
 
 
 def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
-    """Feature weights from dispersions (Eq. 4 and Proposition 2).
+    """Compute feature weights from dispersions (Eq. 4 and Proposition 2).
 
     Parameters
     ----------
@@ -128,8 +129,8 @@ def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
     Returns
     -------
     w : ndarray, shaped as D
-        Weights proportional to ``(D + offset)**(-1 / (p - 1))``, summing to 1. Where a
-        dispersion is 0, the features of dispersion 0 share the weight equally.
+        Weights proportional to ``(D + offset)**(-1 / (p - 1))``, summing to 1. If some
+        dispersions are 0, their features share the weight equally.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
 
 
 def selective_limit(D: MatrixLike) -> np.ndarray:
-    """Limit of the weights for p to 1 (Corollary 2): only the smallest dispersions count.
+    """Compute the limit of the weights as p approaches 1 (Corollary 2).
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def selective_limit(D: MatrixLike) -> np.ndarray:
 
 
 def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarray:
-    """w_u / w_v from two dispersions of one cluster (Proposition 2).
+    """Compute w_u / w_v from two dispersions of one cluster (Proposition 2).
 
     It is monotone in p and tends to 1 as p grows (Corollary 3).
 
@@ -199,7 +200,7 @@ def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarr
 
 
 def weight_ratio_bound(C: MatrixLike, p: float) -> float | np.ndarray:
-    """Bound of w_u / w_v when D_u >= C D_v (Theorem 3).
+    """Compute the bound of w_u / w_v if D_u >= C D_v (Theorem 3).
 
     Parameters
     ----------
@@ -223,14 +224,14 @@ def weight_ratio_bound(C: MatrixLike, p: float) -> float | np.ndarray:
 
 
 def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
-    """Power mean of order r over features (Definition 1); r = 0 is the geometric mean.
+    """Compute the power mean of order r over features (Definition 1).
 
     Parameters
     ----------
     D : array-like of shape (..., n_features)
         Dispersions.
     r : float
-        Order; -inf is the minimum and inf the maximum.
+        Order; 0 is the geometric mean, -inf the minimum and inf the maximum.
 
     Returns
     -------
@@ -256,7 +257,7 @@ def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
 
 
 def objective(D: MatrixLike, p: float) -> float:
-    """The mwk-means objective in terms of dispersions alone (Lemma 1).
+    """Compute the mwk-means objective from dispersions alone (Lemma 1).
 
     Parameters
     ----------
@@ -288,9 +289,9 @@ def objective(D: MatrixLike, p: float) -> float:
 
 
 def power_mean_objective(D: MatrixLike, p: float) -> float:
-    """The objective as a sum of power means of dispersions (Lemma 2).
+    """Compute the objective as a sum of power means of dispersions (Lemma 2).
 
-    Minimising the objective is minimising the sum of these means (Corollary 1).
+    Minimising the objective is equivalent to minimising this sum (Corollary 1).
 
     Parameters
     ----------
@@ -316,7 +317,7 @@ def power_mean_objective(D: MatrixLike, p: float) -> float:
 
 
 def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
-    """Lower and upper bound of the objective (Theorem 2).
+    """Compute lower and upper bound of the objective (Theorem 2).
 
     Parameters
     ----------
@@ -328,8 +329,8 @@ def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
-        ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (reached for
-        p to 1), and of their geometric mean (reached for p to infinity).
+        ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (the limit as p
+        approaches 1), and of the geometric mean of the dispersions (the limit for large p).
 
     Examples
     --------
@@ -349,7 +350,7 @@ def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
 
 
 def normalized_objective(D: MatrixLike, p: float) -> float:
-    """Where the objective lies between its bounds: 0 the lower, 1 the upper (Figure 2).
+    """Compute the position of the objective between its bounds, from 0 to 1 (Figure 2).
 
     Parameters
     ----------
@@ -361,7 +362,7 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     Returns
     -------
     position : float
-        A number in [0, 1]; 0 where both bounds are equal (to 1e-9).
+        0 at the lower bound and 1 at the upper; 0 if both are equal (to 1e-9).
 
     Examples
     --------
@@ -371,7 +372,7 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     """
     p = _check_p(p)
     log_D = _log_dispersions(D)
-    # Relative to the largest mean, and without m**(1 - p): both leave the range of floats.
+    # Relative to the largest mean, and without m**(1 - p), to avoid overflow.
     logs = log_D.min(axis=-1), _log_means(log_D, p), log_D.mean(axis=-1)
     peak = np.max(logs[2])
     if np.isneginf(peak):
@@ -380,12 +381,12 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     if upper - lower <= 1e-9 * upper:
         return 0.0
     position = float((value - lower) / (upper - lower))
-    # Between bounds that are close, rounding alone can lead a little way out.
+    # Between close bounds, rounding can leave [0, 1].
     return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
 
 
 def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
-    """For each cluster, the feature of largest dispersion and the C of Theorem 4.
+    """Find the feature of largest dispersion in each cluster, and the C of Theorem 4.
 
     Parameters
     ----------
@@ -415,12 +416,12 @@ def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
-    """Bound of the weight of a feature that is C times as dispersed as all others (Theorem 4).
+    """Compute the bound of the weight of a feature with C-fold dispersion (Theorem 4).
 
     Parameters
     ----------
     C : float or array-like
-        Dominance, above 1.
+        Ratio of its dispersion to the next largest, above 1.
     n_features : int
         Number of features m.
     p : float
@@ -446,19 +447,19 @@ def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.nd
 
 
 def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
-    """Which (cluster, feature) pairs are noise pairs (Definition 2).
+    """Find the noise pairs of cluster and feature (Definition 2).
 
     Parameters
     ----------
     D : array-like of shape (n_clusters, n_features)
-        Dispersions of the data at hand.
+        Dispersions of the data.
     D_clean : array-like of shape (n_clusters, n_features)
         Dispersions without noise.
 
     Returns
     -------
     noisy : ndarray of bool, shaped as D
-        True where the dispersion is inflated.
+        True if the dispersion is inflated.
 
     Examples
     --------
@@ -470,7 +471,7 @@ def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
 
 
 def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
-    """Dispersions of the data rescaled by its weights (Definition 3 and Lemma 3).
+    """Compute the dispersions of data rescaled by its weights (Definition 3 and Lemma 3).
 
     Their order within a cluster is the reverse of that of `D`.
 
@@ -499,11 +500,11 @@ def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
 def noise_suppression_bound(
     D_u: MatrixLike, C: MatrixLike, n_features: int, p: float
 ) -> float | np.ndarray:
-    """Bound of the rescaled dispersion of a dominating noise pair (Corollary 4).
+    """Compute the bound of the rescaled dispersion of a dominating noise pair (Corollary 4).
 
-    It falls as C grows. The paper says that it falls as p grows, too; it does not always:
-    for 3 features and C = 2 the divisor below is 150 at p = 1.2, 25 at p = 2 and 56 at
-    p = 3.
+    It decreases as C grows. The paper states that it also decreases as p grows; this is not
+    always so: for 3 features and C = 2 the divisor below is 150 at p = 1.2, 25 at p = 2 and 56
+    at p = 3.
 
     Parameters
     ----------

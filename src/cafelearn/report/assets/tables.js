@@ -10,7 +10,7 @@
     return text === "" ? NaN : Number(text);
   }
 
-  // What is missing comes last, whatever the direction.
+  // Missing values come last in both directions.
   function compare(a, b, numeric, sign) {
     if (!numeric) return sign * collator.compare(a, b);
     if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
@@ -58,7 +58,7 @@
     function sort(head) {
       const index = heads.indexOf(head);
       const numeric = head.classList.contains("numeric");
-      // Numbers are mostly looked at from the largest down, names from A to Z.
+      // Numbers are first sorted from the largest down, names from A to Z.
       const turns = numeric ? ["descending", "ascending"] : ["ascending", "descending"];
       const next = turns[turns.indexOf(head.getAttribute("aria-sort")) + 1] ?? "none";
       for (const other of heads) other.setAttribute("aria-sort", "none");

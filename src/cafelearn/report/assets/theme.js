@@ -1,5 +1,5 @@
 "use strict";
-// Light or dark: what the reader chose, else what the system prefers.
+// Light or dark theme: the reader's choice, else the system's preference.
 {
   const root = document.documentElement;
   const button = document.getElementById("theme");
@@ -7,7 +7,7 @@
   const key = "cafelearn-theme";
   root.classList.add("js");
 
-  // Storage may be forbidden for files; then the choice lasts as long as the page.
+  // Storage may be disabled for files; the choice then lasts until the page is closed.
   let chosen = null;
   try { chosen = localStorage.getItem(key); } catch { chosen = null; }
 

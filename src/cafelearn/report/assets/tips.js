@@ -1,10 +1,10 @@
-// Tips: by pointer, by focus, and read aloud. Text only, never markup.
+// Tooltips by pointer and by focus, for screen readers as well. Text only, no markup.
 const tips = (() => {
   const box = document.getElementById("tip");
   const live = document.getElementById("live");
 
-  // Where the thing is that the tip speaks of, for a tip that was asked for by key: it stays
-  // with the thing while the page scrolls. A tip under the pointer has none and goes.
+  // Anchor of a tooltip opened by key: it stays with its element while the page scrolls. A
+  // tooltip under the pointer has no anchor and is hidden.
   let anchor = null;
   const pointer = { x: NaN, y: NaN };
 
@@ -33,13 +33,13 @@ const tips = (() => {
     box.hidden = true;
   }
 
-  // A page that scrolls under a resting pointer sends pointer events too: those are not the
-  // user's, and must not take away the tip that a key asked for.
+  // Scrolling under a resting pointer also sends pointer events: they must not hide a tooltip
+  // opened by key.
   function rests(event) {
     return anchor !== null && event.clientX === pointer.x && event.clientY === pointer.y;
   }
 
-  // What a cell of a heat map says: where it is, its value, and what is behind it.
+  // Tooltip of a heat map cell: row and column, value, and details.
   function ofCell(cell) {
     const table = cell.closest("table");
     const head = cell.parentElement.cells[0];
@@ -77,7 +77,7 @@ const tips = (() => {
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
   });
-  // Last of all who hear of it, so that the others can still see that the pointer has moved.
+  // Registered last, so that the other listeners still see that the pointer has moved.
   window.addEventListener("pointermove", (event) => {
     [pointer.x, pointer.y] = [event.clientX, event.clientY];
   });
