@@ -24,6 +24,8 @@ ORDER = (
     "_versions",
     "_typing",
     "_words",
+    "_extractors",
+    "_selections",
     "_warning",
     "_progress",
     "_seeds",
@@ -110,7 +112,8 @@ def test_dependencies_point_one_way(name):
 
 
 def test_kernels_know_nothing_but_numpy_and_numba():
-    standard = ("typing", "functools", "contextlib", "warnings", "hashlib", "pathlib")
+    standard = ("typing", "types", "inspect", "functools", "contextlib", "warnings")
+    standard += ("hashlib", "pathlib")
     allowed = ("numpy", "numba", "llvmlite", "cafelearn._solver.kernels", *standard)
     for path in (SOURCE / "_solver" / "kernels").glob("*.py"):
         for module in imports(path):

@@ -172,6 +172,14 @@ class TestSameAsInMemory:
             model = MinkowskiWeightedKMeans(3, p=1.5, init=start, n_init=2, random_state=0)
             same_bits(*both(model, small, 600))
 
+    @pytest.mark.parametrize("subsample", [None, 100])
+    def test_anomalous_clusters(self, small, subsample):
+        model = MinkowskiWeightedKMeans(
+            3, p=1.5, init="anomalous", subsample=subsample, random_state=0
+        )
+        lazy = da.from_array(small, chunks=(600, -1))
+        same_bits(clone(model).fit(small), clone(model).fit(lazy))
+
     def test_empty_clusters_take_a_row_of_another_block(self, tall):
         far = np.full((2, M), 1e4) * [[1], [-1]]
         X = tall.copy()
@@ -868,13 +876,6 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"subsample=None\) needs the rows in memory"):
             model.set_params(subsample=None).fit(X)
         model.set_params(init=small[:3]).fit(X)
-
-    def test_anomalous(self, small):
-        for estimator in (MinkowskiWeightedKMeans, CAFE):
-            with pytest.raises(
-                ValueError, match=r"init='anomalous'\) needs the rows in memory"
-            ):
-                estimator(3, init="anomalous").fit(da.from_array(small))
 
     def test_shapes(self, small):
         model = MinkowskiWeightedKMeans(3)

@@ -26,6 +26,7 @@ from cafelearn._candidates import (
     make_candidates,
     make_models,
 )
+from cafelearn._extractors import EXTRACTORS
 from cafelearn._labels import family_positions
 from cafelearn._loadings import make_loadings
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -42,6 +43,7 @@ from cafelearn._rescaling import (
 )
 from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._selections import SELECTIONS, choose
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 from cafelearn._solver.placing import margins
 from cafelearn._structure import Structure, check_structure
@@ -61,9 +63,7 @@ from cafelearn.diagnosis import (
     warn_of,
 )
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
-from cafelearn.extraction.names import NAMES
 from cafelearn.selection import (
-    SELECTIONS,
     agreement_matrix,
     frame_of,
     likelihood_scores,
@@ -287,7 +287,7 @@ class CAFE(
             Interval(Real, 0, 1, closed="neither"),
             None,
         ],
-        "extractor": [StrOptions(set(NAMES)), HasMethods(["fit", "transform"]), None],
+        "extractor": [StrOptions(set(EXTRACTORS)), HasMethods(["fit", "transform"]), None],
         "selection": [StrOptions(set(SELECTIONS))],
         "p": [Interval(Real, 1, None, closed="neither"), "array-like"],
         "scaling": [
@@ -604,7 +604,7 @@ class CAFE(
         """Choose among fitted models by sums over all rows; return the index of the choice."""
         scores = likelihood_scores(counts, frame)
         self.agreement_ = agreement_matrix(counts.tables, len(models))
-        chosen = SELECTIONS[self.selection](models, scores, self.agreement_)
+        chosen = choose(self.selection, models, scores, self.agreement_)
         check_found(self, found[chosen])
         self.models_, self.model_ = models, models[chosen]
         self._candidates = candidate_records(

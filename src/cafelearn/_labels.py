@@ -4,10 +4,6 @@ import pandas as pd
 
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 
-SELECTIONS = {
-    "likelihood": "the highest likelihood score",
-    "agreement": "the highest total agreement with the others",
-}
 SCALINGS = {"none": "no scaling"}
 
 

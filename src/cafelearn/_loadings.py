@@ -2,14 +2,18 @@
 
 import numpy as np
 import pandas as pd
-from sklearn.decomposition import NMF, PCA, FastICA, IncrementalPCA, TruncatedSVD
+from sklearn.decomposition import NMF, PCA, IncrementalPCA, TruncatedSVD
 
+from cafelearn._extractors import EXTRACTORS, extractor_class
 from cafelearn._profiles import feature_names
-from cafelearn.extraction.ica import ReconstructionICA
-from cafelearn.extraction.nmf import ReplicatedNMF
 
 # Extractors whose components_ multiply the rows, or (NMF) sum to them.
-LINEAR = (PCA, IncrementalPCA, TruncatedSVD, FastICA, ReconstructionICA, NMF, ReplicatedNMF)
+LINEAR = (
+    IncrementalPCA,
+    TruncatedSVD,
+    NMF,
+    *(extractor_class(name) for name, entry in EXTRACTORS.items() if entry.linear),
+)
 
 
 def has_loadings(extractor) -> bool:

@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from cafelearn._cafe import CAFE
 from cafelearn._encoding import TableEncoder
+from cafelearn._extractors import EXTRACTORS
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
 from cafelearn._tabular import TabularCAFE
@@ -46,19 +47,9 @@ SHAPES = {
     "MinMaxScaler": {name: "m" for name in ("min_", "scale_", "data_min_", "data_max_")},
     "MaxAbsScaler": {"scale_": "m", "max_abs_": "m"},
     "RobustScaler": {"center_": "m", "scale_": "m"},
-    "PCA": {"components_": "rm", "mean_": "m", "explained_variance_": "r"},
     "TruncatedSVD": {"components_": "rm"},
-    "FastICA": {"components_": "rm", "mixing_": "mr", "mean_": "m"},
-    "ReconstructionICA": {"components_": "rm"},
-    "ReplicatedNMF": {"components_": "rm", "minimum_": "m"},
-    "Autoencoder": {
-        "components_": "rm",
-        "decoder_": "rm",
-        "hidden_offset_": "r",
-        "output_offset_": "m",
-        "minimum_": "m",
-        "range_": "m",
-    },
+} | {
+    entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
 # May be missing: labels of lazy fits, and statistics that some options omit.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}

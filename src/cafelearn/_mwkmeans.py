@@ -22,6 +22,7 @@ from cafelearn._profiles import ProfileMixin
 from cafelearn._progress import shown
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 from cafelearn._solver.placing import assign, distances, make_model, margins
+from cafelearn._solver.seeding import INITS
 from cafelearn._solver.starts import prepare, run_starts
 from cafelearn._typing import MatrixLike, Seed, VectorLike
 from cafelearn._validation import (
@@ -227,7 +228,7 @@ class MinkowskiWeightedKMeans(
             Interval(Real, 0, None, closed="left"),
         ],
         "feature_groups": ["array-like", StrOptions({"auto"}), None],
-        "init": [StrOptions({"random", "k-means++", "anomalous"}), callable, "array-like"],
+        "init": [StrOptions(set(INITS)), callable, "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "subsample": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

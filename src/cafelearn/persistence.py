@@ -12,6 +12,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._cafe import CAFE
+from cafelearn._extractors import EXTRACTORS, extractor_class
 from cafelearn._files import atomic_path
 from cafelearn._model_checks import UnsoundModel, check_archive, check_model
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -34,7 +35,6 @@ TRUSTED = frozenset(
     | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}
     | {f"numpy.{np.dtype(kind).type.__name__}" for kind in ("f4", "f8", "i4", "i8", "u4", "u8")}
     | {"numpy.bool", "numpy.bool_", "numpy.str_"}
-    | {f"sklearn.decomposition._{name}" for name in ("pca.PCA", "fastica.FastICA")}
     | {"sklearn.decomposition._truncated_svd.TruncatedSVD", "sklearn.pipeline.Pipeline"}
     | {
         f"sklearn.preprocessing._data.{name}"
@@ -42,10 +42,12 @@ TRUSTED = frozenset(
     }
     | {"cafelearn._encoding.TableEncoder"}
     | {
-        f"cafelearn.extraction.{name}"
-        for name in ("autoencoder.Autoencoder", "ica.ReconstructionICA", "nmf.ReplicatedNMF")
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in (
+            *MODELS,
+            *(extractor_class(name) for name, of in EXTRACTORS.items() if of.shapes),
+        )
     }
-    | {f"{model.__module__}.{model.__qualname__}" for model in MODELS}
 )
 LOADERS = frozenset(
     f"{name}Node"

@@ -372,7 +372,3 @@ def by_agreement(models, scores, agreement):
         return -round(total[i], 12), round(position, 12), models[i].p, i
 
     return min(range(len(models)), key=rank)
-
-
-# How CAFE(selection=...) chooses: (models, scores, agreement) -> index of the chosen one.
-SELECTIONS = {"likelihood": by_likelihood, "agreement": by_agreement}

@@ -19,7 +19,6 @@ from cafelearn._dask.moments import (
     moments_of,
 )
 from cafelearn._dask.sampling import sample
-from cafelearn._dask.starts import check_init
 from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import ROWS
@@ -50,7 +49,6 @@ def fit_cafe(estimator, X):
         The same, fitted.
     """
     candidates = make_candidates(estimator)
-    check_init(estimator)
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     seeds = seed_sequence(estimator.random_state).spawn(3)

@@ -48,7 +48,6 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
     n_found : int
         Number of clusters that have rows.
     """
-    check_init(estimator)
     blocks = make_blocks(estimator, X, sample_weight)
     extents = measure(estimator, blocks)
     units = NO_UNITS
@@ -137,7 +136,7 @@ def _fit_models(models, blocks, seen, verbose, units):
             sampled += [(job, scaled.view) for job in these]
             continue
         take_sample = partial(sample, scaled, these[0].seeds[0])
-        starts = iter(initial_centers(these, scaled, extents, take_sample))
+        starts = iter(initial_centers(these, scaled, extents, offsets, take_sample))
         started += [
             (job, i < job.n_pilots, (next(starts), None), scaled.view)
             for job in these

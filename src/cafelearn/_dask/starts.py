@@ -153,15 +153,9 @@ def _draw_rows(blocks, extents, queries, count):
     return [(rows, *found[1:]) for (_, rows), found in zip(fetched, drawn, strict=True)]
 
 
-def check_init(estimator, n_rows=0):
+def check_init(estimator, n_rows):
     """Raise if the starts of an estimator cannot be made from so many rows in blocks."""
     owner = type(estimator).__name__
-    if isinstance(estimator.init, str) and estimator.init == "anomalous":
-        raise ValueError(
-            f"{owner}(init='anomalous') needs the rows in memory, because "
-            "it takes out one cluster after the other. For a Dask collection use 'random', "
-            "'k-means++' or an array of centres, for instance those of a fit to a sample."
-        )
     if isinstance(estimator.init, str) and estimator.subsample is None and n_rows > FEW_ROWS:
         raise ValueError(
             f"{owner}(subsample=None) needs the rows in memory, because starts on all rows "
@@ -183,7 +177,7 @@ def draw_samples(jobs, blocks, extents, offsets):
         job.on_sample = sample_job(job, rows, mass, extents.low, extents.high, offset)
 
 
-def initial_centers(jobs, blocks, extents, take_sample):
+def initial_centers(jobs, blocks, extents, offsets, take_sample):
     """The centres of every start of every job, in their order."""
     starts = [(job, seed) for job in jobs for seed in job.seeds]
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
@@ -194,8 +188,10 @@ def initial_centers(jobs, blocks, extents, take_sample):
         ]
     X, weights = blocks.reduce(fetch_all, combine_all, None)
     makers = {
-        job: seeding.make_start(job.estimator, X, weights, extents.low, extents.high, None)
-        for job in jobs
+        job: seeding.make_start(
+            job.estimator, seeding.StartRows(X, weights, extents.low, extents.high, offset)
+        )
+        for job, offset in zip(jobs, offsets, strict=True)
     }
     return [makers[job](seed)[0] for job, seed in starts]
 

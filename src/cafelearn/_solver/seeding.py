@@ -4,6 +4,7 @@ Every function takes validated arrays and returns an array of shape (k, m). Weig
 uniform at the start of the algorithm, so distances here are plain Minkowski distances.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,34 +33,75 @@ TIE = 1e-9
 NOTHING = 2.0**-45
 
 
-def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
-    """The function that makes the initial centres of a start from its seed.
+class StartRows(NamedTuple):
+    """The rows that starts are made of."""
 
-    `shown` are the rows as the user knows them, and what they were multiplied by since.
-    """
-    user_rows, unit = (X, 1.0) if shown is None else shown
-    init, n_clusters, p = estimator.init, estimator.n_clusters, estimator.p
-    name = init if isinstance(init, str) else None
-    scale, feature_scale = data_scale(low, high)
-    if name in ("random", "k-means++"):
-        draw = make_draw(X, sample_weight, half_span(low, high), low)
+    X: np.ndarray
+    sample_weight: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    offset: float | str  # see starts.log_offset
+
+
+class Init(NamedTuple):
+    """One way to make initial centres."""
+
+    make: Callable  # (estimator, StartRows) -> function of a seed that returns the centres
+    random: bool  # differs from seed to seed
+
+
+def _random(estimator, rows):
+    draw = make_draw(rows.X, rows.sample_weight, half_span(rows.low, rows.high), rows.low)
+    return lambda seed: random_rows(
+        rows.X, estimator.n_clusters, draw, np.random.default_rng(seed)
+    )
+
+
+def _plus_plus(estimator, rows):
+    draw = make_draw(rows.X, rows.sample_weight, half_span(rows.low, rows.high), rows.low)
+    k, p, scale = estimator.n_clusters, estimator.p, data_scale(rows.low, rows.high)[0]
 
     def centers_of(seed):
-        if name == "random":
-            return random_rows(X, n_clusters, draw, np.random.default_rng(seed))
-        if name == "k-means++":
-            rng = np.random.default_rng(seed)
-            return kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale)
-        if name == "anomalous":
-            weighting, variables = estimator.weighting, variable_codes(estimator)
-            problem = make_problem(X, p, scale, offset, 1, 0.0, weighting, variables)
-            return anomalous(X, n_clusters, sample_weight, feature_scale, problem)
-        return given_centers(init, user_rows, X, n_clusters, seed, unit)
+        rng = np.random.default_rng(seed)
+        return kmeans_plusplus(rows.X, k, rows.sample_weight, draw, rng, p, scale)
 
-    def start(seed):
-        return centers_of(seed), None
+    return centers_of
 
-    return start
+
+def _anomalous(estimator, rows):
+    scale, feature_scale = data_scale(rows.low, rows.high)
+    weighting, variables = estimator.weighting, variable_codes(estimator)
+    problem = make_problem(
+        rows.X, estimator.p, scale, rows.offset, 1, 0.0, weighting, variables
+    )
+    return lambda seed: anomalous(
+        rows.X, estimator.n_clusters, rows.sample_weight, feature_scale, problem
+    )
+
+
+# To add an init, add an entry, its test and a line to the docstring of the estimators.
+INITS = {
+    "random": Init(_random, random=True),
+    "k-means++": Init(_plus_plus, random=True),
+    "anomalous": Init(_anomalous, random=False),
+}
+
+
+def make_start(estimator, rows, shown=None):
+    """A function that makes the initial centres, and no weights, of a start from its seed.
+
+    `shown` are the rows in the user's units, and the factor that was applied to them.
+    """
+    init = estimator.init
+    if isinstance(init, str):
+        centers_of = INITS[init].make(estimator, rows)
+    else:
+        user_rows, unit = (rows.X, 1.0) if shown is None else shown
+
+        def centers_of(seed):
+            return given_centers(init, user_rows, rows.X, estimator.n_clusters, seed, unit)
+
+    return lambda seed: (centers_of(seed), None)
 
 
 class Draw(NamedTuple):

@@ -135,14 +135,15 @@ def _as_it_is(start):
 def is_sampled(estimator, n_rows):
     """Whether the starts of an estimator run on a sample of so many rows."""
     size = estimator.subsample
-    return size is not None and isinstance(estimator.init, str) and n_rows > 2 * size
+    named = isinstance(estimator.init, str)
+    return size is not None and named and n_rows > 2 * size
 
 
 def sample_job(job, rows, mass, low, high, offset):
     """The Job of the same starts on a sample of the rows, with weights that stand for all."""
     estimator, scale = job.estimator, job.problem.scale
     problem = problem_of(estimator, rows, scale, offset)
-    start = seeding.make_start(estimator, rows, mass, low, high, offset)
+    start = seeding.make_start(estimator, seeding.StartRows(rows, mass, low, high, offset))
     sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
     sampled.units = job.units
     return sampled
@@ -191,8 +192,8 @@ def prepare(estimator, X, sample_weight=None, shared=None):
         rows, mass = seeding.draw_sample(X, shared["draw"], estimator.subsample, rng)
         job.on_sample = sample_job(job, rows, mass, low, high, offset)
     else:
-        shown = shown, units.data
-        job.start = seeding.make_start(estimator, X, sample_weight, low, high, offset, shown)
+        rows = seeding.StartRows(X, sample_weight, low, high, offset)
+        job.start = seeding.make_start(estimator, rows, (shown, units.data))
     return job
 
 
@@ -306,13 +307,9 @@ def warn_of_constant_features(estimator, constant):
 
 def start_seeds(estimator):
     """One SeedSequence for each start."""
-    many = callable(estimator.init) or isinstance(estimator.init, str)
-    many = many and not _is(estimator.init, "anomalous")
+    init = estimator.init
+    many = seeding.INITS[init].random if isinstance(init, str) else callable(init)
     return seed_sequence(estimator.random_state).spawn(estimator.n_init if many else 1)
-
-
-def _is(value, name):
-    return isinstance(value, str) and value == name
 
 
 def uses_offset(estimator):
@@ -325,9 +322,9 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
     offset = estimator.dispersion_offset
     if not uses_offset(estimator):
         return -np.inf
-    if _is(offset, "mean"):
-        return "mean"
-    if _is(offset, "fixed"):
+    if isinstance(offset, str) and offset == "mean":
+        return offset
+    if isinstance(offset, str):
         log_dispersions = np.atleast_2d(one_cluster_dispersions())
         groups = make_groups(log_dispersions.shape[1], variable_codes(estimator))
         mean = log_mean_dispersion(cells_of(log_dispersions), groups)

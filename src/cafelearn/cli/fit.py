@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cafelearn._extractors import EXTRACTORS
+from cafelearn._selections import SELECTIONS
 from cafelearn._words import listed, suggestion
 from cafelearn.cli import options
 from cafelearn.cli.candidates import method_settings, numbers_of_clusters
@@ -18,22 +20,9 @@ METHOD = "Method"
 MANY = "Comma-separated or repeated. [default: several]"
 
 
-class Extractor(StrEnum):
-    """Names of extractors."""
-
-    pca = "pca"
-    nmf = "nmf"
-    ica = "ica"
-    fastica = "fastica"
-    autoencoder = "autoencoder"
-    umap = "umap"
-
-
-class Selection(StrEnum):
-    """Names of selections."""
-
-    likelihood = "likelihood"
-    agreement = "agreement"
+Extractor = StrEnum("Extractor", {name: name for name in EXTRACTORS})  # type: ignore[misc]
+PCA = Extractor("pca")
+Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: ignore[misc]
 
 
 class Impute(StrEnum):
@@ -70,7 +59,7 @@ def fit(
     ] = None,
     extractor: Annotated[
         Extractor, typer.Option(help="Method of feature extraction.", rich_help_panel=METHOD)
-    ] = Extractor.pca,
+    ] = PCA,
     paper: Annotated[
         bool,
         typer.Option(

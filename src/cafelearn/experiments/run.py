@@ -10,13 +10,13 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from cafelearn._cafe import CAFE, PAPER
 from cafelearn._candidates import fit_models, make_candidates, make_models
+from cafelearn._extractors import make_extractor
 from cafelearn._rescaling import rescale_rows
 from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
 from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.experiment import Experiment, libraries, measuring
 from cafelearn.experiments.plan import QUICK, Sample
-from cafelearn.extraction.names import make_extractor
 from cafelearn.selection import agreement_matrix, by_agreement, contingency_tables
 
 __all__ = [

@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import has_fit_parameter
 
-from cafelearn.extraction.names import make_extractor
+from cafelearn._extractors import make_extractor
 
 
 def extractor_of(estimator, X, seed):

@@ -2,18 +2,12 @@
 
 import numpy as np
 
-from cafelearn._labels import SELECTIONS, exponent_name, offset_name
+from cafelearn._extractors import EXTRACTORS
+from cafelearn._labels import exponent_name, offset_name
 from cafelearn._profiles import percent, variable_names
+from cafelearn._selections import SELECTIONS
 from cafelearn.report.page import count, join, number, short
 
-EXTRACTORS = {
-    "pca": "principal component analysis",
-    "nmf": "non-negative matrix factorisation",
-    "ica": "reconstruction ICA",
-    "fastica": "FastICA",
-    "autoencoder": "an autoencoder",
-    "umap": "UMAP",
-}
 RESCALINGS = {
     "distances": "Each row was extended by the logarithms of its weighted distances to all "
     "centres",
@@ -134,8 +128,8 @@ def _starts(facts):
         return f"{clustered} at {exponent_name(facts.model.p)}{kept}: {facts.words}."
     others = "them" if facts.cafe.selection == "agreement" else "the others"
     reason = (
-        f"{SELECTIONS[facts.cafe.selection]}; its mean adjusted Rand index with {others} is "
-        f"{facts.mean_agreement:.2f}"
+        f"{SELECTIONS[facts.cafe.selection].text}; its mean adjusted Rand index with "
+        f"{others} is {facts.mean_agreement:.2f}"
     )
     exponents = f"p = {join(f'{p:g}' for p in frame['p'].unique())}"
     if len(models) == frame["p"].nunique():
@@ -166,7 +160,7 @@ def _rescaling(facts):
     cafe = facts.cafe
     own = f"Rescaling {cafe.rescaling!r} was applied to each row"
     extractor = (
-        EXTRACTORS.get(cafe.extractor, cafe.extractor)
+        EXTRACTORS[cafe.extractor].text
         if isinstance(cafe.extractor, str)
         else type(cafe.extractor).__name__
     )

@@ -1,0 +1,95 @@
+"""The built-in extractors of CAFE: one table, which every other part reads.
+
+To add one, add an entry here, its test and its page. The table imports nothing, so that the
+command can list the names without loading scikit-learn.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Extractor(NamedTuple):
+    """One built-in extractor."""
+
+    kind: str  # module and class
+    text: str  # for reports
+    shapes: dict  # fitted arrays in model files, see _model_checks; empty: cannot be saved
+    parallel: bool = False  # takes n_jobs
+    options: tuple = ()  # further parameters, as pairs
+    linear: bool = True  # components_ multiply the rows, or sum to them
+    extra: str = ""  # of cafelearn, that it needs
+    package: str = ""  # in that extra
+
+
+EXTRACTORS = {
+    "pca": Extractor(
+        "sklearn.decomposition.PCA",
+        "principal component analysis",
+        {"components_": "rm", "mean_": "m", "explained_variance_": "r"},
+    ),
+    "nmf": Extractor(
+        "cafelearn.extraction.nmf.ReplicatedNMF",
+        "non-negative matrix factorisation",
+        {"components_": "rm", "minimum_": "m"},
+        parallel=True,
+    ),
+    "ica": Extractor(
+        "cafelearn.extraction.ica.ReconstructionICA",
+        "reconstruction ICA",
+        {"components_": "rm"},
+        parallel=True,
+    ),
+    "fastica": Extractor(
+        "sklearn.decomposition.FastICA",
+        "FastICA",
+        {"components_": "rm", "mixing_": "mr", "mean_": "m"},
+        options=(("whiten", "unit-variance"),),
+    ),
+    "autoencoder": Extractor(
+        "cafelearn.extraction.autoencoder.Autoencoder",
+        "an autoencoder",
+        {
+            "components_": "rm",
+            "decoder_": "rm",
+            "hidden_offset_": "r",
+            "output_offset_": "m",
+            "minimum_": "m",
+            "range_": "m",
+        },
+        parallel=True,
+        linear=False,
+    ),
+    "umap": Extractor(
+        "umap.UMAP",
+        "UMAP",
+        {},
+        # UMAP does not support several threads with a seed.
+        options=(("n_jobs", 1),),
+        linear=False,
+        extra="umap",
+        package="umap-learn",
+    ),
+}
+
+
+def extractor_class(name):
+    """Import the class of an extractor."""
+    entry = EXTRACTORS[name]
+    module, _, kind = entry.kind.rpartition(".")
+    try:
+        return getattr(import_module(module), kind)
+    except ImportError as error:
+        if not entry.extra:
+            raise
+        raise ImportError(
+            f"CAFE(extractor={name!r}) needs the package {entry.package}: "
+            f"pip install 'cafelearn[{entry.extra}]'."
+        ) from error
+
+
+def make_extractor(name, n_components, seed, n_jobs=None):
+    """Make an extractor of `n_components` features; `seed` is an integer."""
+    entry, options = EXTRACTORS[name], {"n_components": n_components, "random_state": seed}
+    if entry.parallel:
+        options["n_jobs"] = n_jobs
+    return extractor_class(name)(**options, **dict(entry.options))

@@ -1,0 +1,26 @@
+"""The ways in which CAFE chooses among candidates: one table, which every other part reads.
+
+To add one, add an entry here and its function to `cafelearn.selection`.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Selection(NamedTuple):
+    """One way to choose."""
+
+    function: str  # in cafelearn.selection: (models, scores, agreement) -> index
+    text: str  # what the chosen candidate has, for reports
+
+
+SELECTIONS = {
+    "likelihood": Selection("by_likelihood", "the highest likelihood score"),
+    "agreement": Selection("by_agreement", "the highest total agreement with the others"),
+}
+
+
+def choose(name, models, scores, agreement):
+    """Choose among fitted models; returns the index of the chosen one."""
+    function = getattr(import_module("cafelearn.selection"), SELECTIONS[name].function)
+    return function(models, scores, agreement)
