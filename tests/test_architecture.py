@@ -48,6 +48,7 @@ ORDER = (
     "_candidates",
     "_variable_scaling",
     "_structure",
+    "_mixtures",
     "_n_clusters",
     "_rescaling",
     "extraction",

@@ -111,10 +111,10 @@ class CAFE(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which models of
-        random halves of the rows agree about all rows and describe the rows they have not
-        seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows; 1,
-        if it is tried, means that there is no structure.
+        Number of clusters. Of several numbers one is chosen: the one at which mixtures
+        fitted to random halves of the rows agree about all rows and describe the rows they
+        have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for
+        less than 100 rows; 1, if it is tried, means that there is no structure.
     n_components : int or float, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1 and
         at most as many as there are rows. For an `extractor` of your own, ``None`` leaves its

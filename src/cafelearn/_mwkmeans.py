@@ -58,8 +58,8 @@ class MinkowskiWeightedKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which models of
-        random halves of the rows, fitted with these settings, agree about all rows and
+        Number of clusters. Of several numbers one is chosen: the one at which mixtures fitted
+        to random halves of the rows, from clusters by these settings, agree about all rows and
         describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
         fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
     p : float, default=2.0
