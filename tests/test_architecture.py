@@ -50,6 +50,7 @@ ORDER = (
     "_candidates",
     "_variable_scaling",
     "_structure",
+    "_mixtures",
     "_n_clusters",
     "_rescaling",
     "extraction",

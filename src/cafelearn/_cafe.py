@@ -111,10 +111,10 @@ class CAFE(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers, CAFE chooses one by the stability of models
-        of random halves of the rows and their score on held-out rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows. If 1 is
-        chosen, there is no structure.
+        Number of clusters. Of several numbers one is chosen: the one at which mixtures
+        fitted to random halves of the rows agree about all rows and describe the rows they
+        have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for
+        less than 100 rows; 1, if it is tried, means that there is no structure.
     n_components : int or float, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1 and
         at most the number of rows. For a custom `extractor`, ``None`` keeps its own setting.

@@ -59,10 +59,10 @@ class MinkowskiWeightedKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers, one is chosen by the stability of models of
-        random halves of the rows, fitted with these settings, and their score on held-out
-        rows (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for less than 100 rows. If
-        1 is chosen, there is no structure.
+        Number of clusters. Of several numbers one is chosen: the one at which mixtures fitted
+        to random halves of the rows, from clusters by these settings, agree about all rows and
+        describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
+        fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
     p : float, default=2.0
         Minkowski exponent, above 1. It shapes the distance and the contrast of the weights:
         for `p` close to 1 only the most compact features of a cluster have weight, for large

@@ -1,7 +1,6 @@
-"""The number of clusters, chosen by how models of one half of the rows describe the other."""
+"""The number of clusters, chosen by how mixtures of one half of the rows describe the other."""
 
 from copy import copy
-from itertools import islice
 from numbers import Integral
 from typing import NamedTuple
 
@@ -10,6 +9,13 @@ import pandas as pd
 from sklearn.base import clone
 
 from cafelearn._candidates import fit_models, make_models
+from cafelearn._mixtures import (
+    fit_mixture,
+    log_sum,
+    make_layout,
+    merged_memberships,
+    row_statistics,
+)
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._progress import phase
 from cafelearn._scaling import scale_rows
@@ -23,13 +29,7 @@ from cafelearn._structure import (
 )
 from cafelearn._validation import check_data, check_weights, distributed, is_dask
 from cafelearn._variables import codes_of, set_variables
-from cafelearn.selection import (
-    adjusted_rand_index,
-    contingency_tables,
-    frame_of,
-    likelihood_scores,
-    tally,
-)
+from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
 # "auto" tries up to this many clusters, as long as halves have so many rows for each.
 MOST, ROWS_PER_CLUSTER = 10, 5
@@ -37,7 +37,8 @@ MOST, ROWS_PER_CLUSTER = 10, 5
 ROWS = 4_000
 # The rows are halved so often; the halves of the first of them are permuted, too.
 SPLITS, PERMUTED = 5, 2
-# At least so many starts, and as many as clusters: many clusters are harder to find.
+# More clusters than the largest number, to be merged: with as many, some start out as one.
+EXTRA = 8
 STARTS, ITERATIONS = 4, 50
 # Standard deviations above the permuted copies from which on there is structure.
 THRESHOLD = 3.0
@@ -160,20 +161,23 @@ def _rows(estimator, X, sample_weight, seed):
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
     """Compare numbers of clusters; returns plain values for `number_frame`.
 
-    For each number from 2 on, models are fitted to the halves of several splits of the rows,
-    and each places all rows. Two things are measured:
+    Clusters of each half of several splits of the rows, more than the largest number, are
+    refined to a mixture by EM and merged two by two, see `cafelearn._mixtures`. Two things are
+    measured at each number from 2 on:
 
-    - the stability, the adjusted Rand index between the labels by the two models, and the
-      same for rows whose columns are permuted independently of each other;
-    - the score, the likelihood score of the rows of each half labelled by the model of the
-      other one, minus that of a single cluster.
+    - the stability, the adjusted Rand index between the components that the mixtures of the
+      two halves assign to all rows, and the same for rows whose columns are permuted
+      independently of each other;
+    - the score, the log-likelihood of the rows of each half by the mixture of the other one,
+      minus that by a single component.
 
     The criterion is the stability times the square root of the score, mean over the splits.
     Of the numbers that are within a standard error of the largest the smallest is chosen; 1
     is, if it is among the numbers, where its score is not well above that of permuted rows.
 
-    `model` is the MinkowskiWeightedKMeans whose settings the models have; None stands for
-    the quick candidates of CAFE, of which the one that describes its own halves best counts.
+    `model` is the MinkowskiWeightedKMeans whose settings the first clusters come from; None
+    stands for the quick candidates of CAFE, of which the one counts whose mixture describes its
+    own half best.
     `labels` name the variables of the columns, None if each is one of its own.
     """
     varies = (X[:1] != X).any(axis=0)
@@ -183,16 +187,23 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     if model is None:
         X, labels = varying_columns(X, labels)
         X = np.ascontiguousarray(X)
-    frame = frame_of(X, sample_weight, None if labels is None else codes_of(labels))
+    codes = None if labels is None else codes_of(labels)
+    layout = make_layout(X, frame_of(X, sample_weight, codes).one_hot)
     trials = _make_trials(X, model, sample_weight, seed, labels)
-    models = _fit_trials(trials, several, model, seed, n_jobs, labels)
+    most = _most_components(max(several), len(X))
+    models = _fit_trials(trials, most, model, seed, n_jobs, labels)
     measured = np.array(
         [
-            [_measure(trial, frame, pairs) for pairs in pairs_of_trial]
-            for trial, pairs_of_trial in zip(trials, models, strict=True)
+            _measure(trial, layout, pair, several)
+            for trial, pair in zip(trials, models, strict=True)
         ]
     )
     return _decide(numbers, several, measured, [trial.is_permuted for trial in trials])
+
+
+def _most_components(most, n_rows):
+    """Clusters to start from: EXTRA more, as far as halves have rows for them."""
+    return max(most, min(most + EXTRA, n_rows // (2 * ROWS_PER_CLUSTER)))
 
 
 def _make_trials(X, model, sample_weight, seed, labels):
@@ -212,37 +223,32 @@ def _make_trials(X, model, sample_weight, seed, labels):
     return trials
 
 
-def _fit_trials(trials, numbers, model, seed, n_jobs, labels):
-    """For each trial and number, a list of pairs of models, fitted to one half each."""
-    models, rows, weights = [], [], []
-    seeds = iter(seed.spawn(2 * len(trials) * len(numbers)))
+def _fit_trials(trials, k, model, seed, n_jobs, labels):
+    """For each trial, the models of its two halves with k clusters, a list for each half."""
+    models, rows, weights, parts = [], [], [], []
+    seeds = iter(seed.spawn(2 * len(trials)))
     for trial in trials:
-        for k in numbers:
-            for half in trial.halves:
-                some = _make_models(model, k, next(seeds), labels)
-                models += some
-                rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
-                weight = None if trial.weight is None else trial.weight[half]
-                weights += [weight] * len(some)
+        for half in trial.halves:
+            some = _make_models(model, k, next(seeds), labels)
+            parts.append(some)
+            models += some
+            rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
+            weight = None if trial.weight is None else trial.weight[half]
+            weights += [weight] * len(some)
     # Few distinct rows in a half are no reason to warn: the fit itself will.
     fit_models(models, rows, n_jobs, weights=weights)
-    found = iter(models)
-    n = len(models) // (2 * len(trials) * len(numbers))
-    return [
-        [list(zip(islice(found, n), islice(found, n), strict=True)) for _ in numbers]
-        for _ in trials
-    ]
+    return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _make_models(model, k, seed, labels):
     """The models of one half: one for each quick candidate, or one of the settings given."""
     if model is None:
-        options = {"init": "k-means++", "n_init": max(STARTS, k), "max_iter": ITERATIONS}
+        options = {"init": "k-means++", "n_init": STARTS, "max_iter": ITERATIONS}
         return make_models(QUICK, seed, n_clusters=k, feature_groups=labels, **options)
     return [
         clone(model).set_params(
             n_clusters=k,
-            n_init=min(max(STARTS, k), model.n_init),
+            n_init=min(STARTS, model.n_init),
             max_iter=min(ITERATIONS, model.max_iter),
             feature_groups=labels,
             random_state=seed_integer(seed),
@@ -250,28 +256,51 @@ def _make_models(model, k, seed, labels):
     ]
 
 
-def _measure(trial, frame, pairs):
-    """Stability and score of the best pair of models, by the scores of their own halves."""
-    k = len(pairs[0][0].cluster_centers_)
-    labels = [[model.predict(trial.scaled) for model in pair] for pair in pairs]
-    own = _score(trial, frame, labels, k, trial.halves)
-    best = int(np.argmax(own))
-    one, two = labels[best]
-    stability = adjusted_rand_index(contingency_tables([one, two], [k, k])[1, 0])
-    (score,) = _score(trial, frame, [labels[best]], k, trial.halves[::-1])
-    (single,) = _score(trial, frame, [[np.zeros_like(one)] * 2], 1, trial.halves)
-    return stability, score - single
+def _measure(trial, layout, models, numbers):
+    """Stability and score of each number of clusters, (numbers, 2)."""
+    statistics = row_statistics(trial.X, layout)
+    weight = np.ones(len(statistics)) if trial.weight is None else trial.weight
+    mixtures = [
+        _fit_mixtures(some, statistics[half], weight[half], layout, numbers)
+        for some, half in zip(models, trial.halves, strict=True)
+    ]
+    others = trial.halves[::-1]
+    single, *scores = (
+        sum(
+            weight[half] @ log_sum(mixture[k].log_densities(statistics[half]))
+            for mixture, half in zip(mixtures, others, strict=True)
+        )
+        for k in (1, *numbers)
+    )
+    measured = []
+    for k, score in zip(numbers, scores, strict=True):
+        labels = [of[k].log_densities(statistics).argmax(axis=1) for of in mixtures]
+        table = contingency_tables(labels, [k, k])[1, 0]
+        measured.append((adjusted_rand_index(table), score - single))
+    return measured
 
 
-def _score(trial, frame, labels, k, halves):
-    """Likelihood scores of pairs of labellings, each on the half that belongs to it."""
-    total = np.zeros(len(labels))
-    for half, of_half in zip(halves, zip(*labels, strict=True), strict=True):
-        weight = None if trial.weight is None else trial.weight[half]
-        some = [labelling[half] for labelling in of_half]
-        sums = tally(trial.X[half], some, [k] * len(some), frame, weight)
-        total += likelihood_scores(sums, frame)
-    return total
+def _fit_mixtures(models, statistics, weight, layout, numbers):
+    """Mixtures of some rows with one component and with each number of them, by number."""
+    found = [
+        fit_mixture(
+            statistics,
+            np.eye(len(model.cluster_centers_))[model.labels_] * weight[:, None],
+            layout,
+            weight,
+        )
+        for model in models
+    ]
+    mixture = max(found, key=lambda some: some.likelihood)
+    mixtures = {}
+    while True:
+        k = len(mixture.offset)
+        if k == 1 or k in numbers:
+            mixtures[k] = mixture
+        if k == 1:
+            return mixtures
+        merged = merged_memberships(mixture, statistics, layout)
+        mixture = fit_mixture(statistics, merged, layout, weight)
 
 
 def _decide(numbers, several, measured, is_permuted):
@@ -282,9 +311,13 @@ def _decide(numbers, several, measured, is_permuted):
     criterion = stability * np.sqrt(np.maximum(score, 0.0))
     best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    # Few splits tell little of the spread of a score, but all numbers tell it together.
+    # Few splits tell little of the spread of a score at one number, so smaller ones help; at
+    # larger ones it is larger.
     spread = np.sqrt(
-        sum(scores.var(axis=0, ddof=1).mean() for scores in (score, permuted_score))
+        sum(
+            scores[:, : best + 1].var(axis=0, ddof=1).mean()
+            for scores in (score, permuted_score)
+        )
     )
     gap = mean_score[best] - permuted_score[:, best].mean()
     found = mean_score[best] > 0 and gap > THRESHOLD * spread

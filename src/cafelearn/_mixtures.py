@@ -1,0 +1,145 @@
+"""Mixtures with independent features, fitted by EM and merged from many components to few.
+
+In each component a feature has a Gaussian of its own mean and variance, and a probability at
+each of its atoms, the values that many rows have. All of it follows from sums over the rows of
+the same statistics, and the log density of a component is linear in them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# A value that at least this share of the rows have is an atom: it has a probability.
+ATOM = 0.2
+# Rows that the distribution of all rows counts as in each component, and their scatter.
+PRIOR, SCATTER = 1.0, 0.3
+# EM stops after so many iterations, or if the log-likelihood gains no more than this per row.
+ITERATIONS, GAIN = 25, 3e-4
+
+
+class Layout(NamedTuple):
+    """Columns of the statistics of a row, see `row_statistics`."""
+
+    center: np.ndarray  # (m,) of the values that are no atoms
+    scale: np.ndarray  # (m,)
+    continuous: np.ndarray  # (m,) whether there are such values
+    columns: np.ndarray  # (a,) the feature of each atom
+    values: np.ndarray  # (a,)
+    mixed: np.ndarray  # (b,) features with atoms
+    shares: np.ndarray  # (b + a,) of the rows at no atom of a mixed feature, and at the atoms
+
+
+class Mixture(NamedTuple):
+    """A mixture; the log density of component l at statistics s is offset_l + slope_l . s."""
+
+    offset: np.ndarray  # (k,)
+    slope: np.ndarray  # (k, q)
+    memberships: np.ndarray  # (n, k) of the rows it was fitted to, times their weights
+    likelihood: float  # log-likelihood of these rows
+
+    def log_densities(self, statistics):
+        """Logarithms of share times density of each component, (n, k)."""
+        return statistics @ self.slope.T + self.offset
+
+
+def make_layout(X, one_hot=None):
+    """The Layout for rows like these.
+
+    `one_hot` numbers the one-hot variables that columns belong to, -1 for none. Of the columns
+    of one, which exclude each other, only the larger values count.
+    """
+    n, m = X.shape
+    columns, values = [], []
+    center, scale, continuous = np.zeros(m), np.ones(m), np.zeros(m, dtype=bool)
+    for v, column in enumerate(X.T):
+        distinct, counts = np.unique(column, return_counts=True)
+        if one_hot is not None and one_hot[v] >= 0:
+            columns.append(v)
+            values.append(distinct[-1])
+            continue
+        is_atom = counts >= max(ATOM * n, 2)
+        # One value beside the atoms has no spread, and a density there means nothing.
+        atoms = distinct if (~is_atom).sum() == 1 else distinct[is_atom]
+        columns += [v] * len(atoms)
+        values += atoms.tolist()
+        rest = column[~np.isin(column, atoms)].astype(np.float64)
+        if len(rest):
+            center[v], scale[v], continuous[v] = rest.mean(), rest.std() or 1.0, True
+    columns = np.array(columns, dtype=np.intp)
+    values, none = np.array(values, dtype=X.dtype), np.empty(0)
+    layout = Layout(center, scale, continuous, columns, values, np.unique(columns), none)
+    return layout._replace(shares=row_statistics(X, layout)[:, 2 * m :].mean(axis=0))
+
+
+def row_statistics(X, layout):
+    """Statistics whose sums over its members determine a component, (n, 2m + b + a).
+
+    They are the standardised values and their squares, 0 at atoms, then for each mixed
+    feature whether the value is at no atom, and for each atom whether the value is there.
+    """
+    at_atom = X[:, layout.columns] == layout.values
+    between = np.tile(layout.continuous.astype(np.float64), (len(X), 1))
+    for atom, v in enumerate(layout.columns):
+        between[at_atom[:, atom], v] = 0.0
+    t = (X.astype(np.float64) - layout.center) / layout.scale * between
+    return np.hstack([t, t * t, between[:, layout.mixed], at_atom])
+
+
+def fit_mixture(statistics, memberships, layout, sample_weight=None):
+    """Fit a Mixture by EM from memberships, (n, k), of rows, times their weights."""
+    weight = np.ones(len(statistics)) if sample_weight is None else sample_weight
+    before = -np.inf
+    for _ in range(ITERATIONS):
+        offset, slope = _estimate(memberships.sum(axis=0), memberships.T @ statistics, layout)
+        memberships = statistics @ slope.T + offset
+        total = log_sum(memberships)
+        memberships = np.exp(memberships - total[:, None]) * weight[:, None]
+        likelihood = float(weight @ total)
+        if likelihood - before <= GAIN * weight.sum():
+            break
+        before = likelihood
+    return Mixture(offset, slope, memberships, likelihood)
+
+
+def log_sum(values):
+    """log(sum(exp(values))) of each row."""
+    largest = values.max(axis=1)
+    return largest + np.log(np.exp(values - largest[:, None]).sum(axis=1))
+
+
+def _estimate(mass, sums, layout, total=None, k=None):
+    """Offsets and slopes of components with this mass and these sums of statistics."""
+    total, k = (mass.sum(), len(mass)) if total is None else (total, k)
+    m, mixed = len(layout.center), layout.mixed
+    first, second, events = sums[:, :m], sums[:, m : 2 * m], sums[:, 2 * m :]
+    rows = np.repeat(mass[:, None], m, axis=1)
+    rows[:, mixed] = events[:, : len(mixed)]
+    mean = first / np.maximum(rows, 1e-9)
+    precision = (rows + PRIOR) / (np.maximum(second - first * mean, 0.0) + SCATTER)
+    constant = 0.5 * (np.log(precision) - mean * mean * precision)
+    shares = (events + PRIOR * layout.shares) / (mass[:, None] + PRIOR)
+    # No row has what has no share of all rows.
+    log_shares = np.log(np.where(layout.shares > 0, shares, 1.0))
+    log_shares[:, : len(mixed)] += constant[:, mixed]
+    constant[:, mixed] = 0.0
+    offset = constant.sum(axis=1) + np.log((mass + 1) / (total + k))
+    return offset, np.hstack([mean * precision, -0.5 * precision, log_shares])
+
+
+def merged_memberships(mixture, statistics, layout):
+    """Memberships with the two components merged that lose the least likelihood by it."""
+    memberships = mixture.memberships
+    mass, sums = memberships.sum(axis=0), memberships.T @ statistics
+    total, k = mass.sum(), len(mass)
+    one, two = np.triu_indices(k, 1)
+
+    def likelihood(mass, sums):
+        offset, slope = _estimate(mass, sums, layout, total, k)
+        return mass * offset + (sums * slope).sum(axis=1)
+
+    alone = likelihood(mass, sums)
+    both = likelihood(mass[one] + mass[two], sums[one] + sums[two])
+    best = int(np.argmin(alone[one] + alone[two] - both))
+    merged = memberships.copy()
+    merged[:, one[best]] += merged[:, two[best]]
+    return np.delete(merged, two[best], axis=1)
