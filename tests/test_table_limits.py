@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cafelearn.cli import limits
+from cafelearn.cli.large_reading import read_large
 from cafelearn.cli.parquet_pages import pages_of
 from cafelearn.cli.reading import read_table
 
@@ -127,6 +128,32 @@ def test_offsets_beyond_the_text_are_refused(tmp_path):
     feather(tmp_path / "t.feather", buffers(pa.string(), None, offsets, b"abc"))
     with pytest.raises(ValueError, match=r"t.feather cannot be read as feather: .*[oO]ffset"):
         read_table(tmp_path / "t.feather")
+
+
+def test_a_length_beyond_the_file_allocates_nothing(tmp_path):
+    """Arrow would allocate the 2 GB that the length of the first message asks for."""
+    path = tmp_path / "t.feather"
+    feather(path, [1.0, 2.0])
+    data = bytearray(path.read_bytes())
+    assert data[8:12] == b"\xff" * 4  # before the length
+    data[12:16] = (2**31 - 8).to_bytes(4, "little")
+    path.write_bytes(data)
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ValueError, match="cannot be read as feather"):
+        read_table(path)
+    assert pa.default_memory_pool().max_memory() - before < 2**20
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<f8', ((((", b"{'descr': '<f8', 'shape': (9999999999, 3)}", b"'"]
+)
+def test_damaged_headers_of_npy_files(header, tmp_path):
+    pytest.importorskip("dask")
+    text = header.ljust(117) + b"\n"
+    (tmp_path / "t.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + text + bytes(64))
+    with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
+        read_large(tmp_path / "t.npy")
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])

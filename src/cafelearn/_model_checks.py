@@ -17,7 +17,7 @@ from cafelearn._variables import codes_of, of_variables
 # A file may unpack to this many bytes, or to as many times its own size. What describes the
 # model, which takes many times its size once it is read, has a limit of its own.
 UNPACKED, RATIO = 128 * 2**20, 64
-DESCRIPTION = 32 * 2**20
+DESCRIPTION = 24 * 2**20
 
 # The shapes of fitted attributes. Dimensions of the same letter are equal within a model:
 # m features, k clusters, r components, n rows; a letter of its own is free.
@@ -75,8 +75,8 @@ class UnsoundModel(ValueError):
 def check_archive(archive, size, descriptions):
     """Raise if the members of a zip file of this size would unpack to too much.
 
-    `descriptions` are the names of the members that are text. Arrays must have as many bytes
-    as their headers say.
+    `descriptions` are the names of the members that are text. All others must be arrays of as
+    many bytes as their headers say, whatever their names.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -84,18 +84,21 @@ def check_archive(archive, size, descriptions):
     if total > allowed:
         raise UnsoundModel(f"it would unpack to {total:,} bytes, more than {allowed:,}")
     for member in members:
-        if member.filename in descriptions and member.file_size > DESCRIPTION:
+        if member.filename not in descriptions:
+            _check_array(archive, member)
+        elif member.file_size > DESCRIPTION:
             raise UnsoundModel(
                 f"{member.filename} has {member.file_size:,} bytes, more than {DESCRIPTION:,}"
             )
-        if member.filename.endswith(".npy"):
-            _check_array(archive, member)
 
 
 def _check_array(archive, member):
     with archive.open(member) as file:
         start = io.BytesIO(file.read(2**16))
-    version = np.lib.format.read_magic(start)
+    try:
+        version = np.lib.format.read_magic(start)
+    except ValueError:
+        raise UnsoundModel(f"{member.filename} is no array") from None
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,

@@ -25,6 +25,7 @@ __all__ = ["ModelFileError", "load_model", "save_model"]
 
 FORMAT = 1
 HEADER, SCHEMA = "cafelearn.json", "schema.json"
+ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
 # What a file may hold, whatever else skops would trust. No functions, no methods: these
@@ -192,11 +193,15 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
     # All looks are at the same bytes, whatever happens to the file meanwhile.
-    data = path.read_bytes()
-    if not data.startswith(b"PK\x03\x04"):
-        raise ModelFileError(f"{path} is not a model: it is no skops file.")
+    with open(path, "rb") as file:
+        data = file.read(len(ZIP))
+        if data != ZIP:
+            raise ModelFileError(f"{path} is not a model: it is no skops file.")
+        data += file.read()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if HEADER not in archive.namelist():
+                raise ModelFileError(f"{path} is not a model that save_model has written.")
             check_archive(archive, len(data), (HEADER, SCHEMA))
             _check_header(path, archive)
             unknown = _untrusted(_schema(archive))
@@ -294,8 +299,6 @@ def _unpack(path, data):
 
 
 def _check_header(path, archive):
-    if HEADER not in archive.namelist():
-        raise ModelFileError(f"{path} is not a model that save_model has written.")
     header = json.loads(archive.read(HEADER))
     if header["format"] != FORMAT:
         raise ModelFileError(

@@ -44,7 +44,11 @@ def fit(case, X, weights, n_jobs):
 
 
 def run(case):
-    """Findings of a case, each a line."""
+    """How a case ended, and its findings, each a line."""
+    return "fitted", _findings(case)
+
+
+def _findings(case):
     X, weights = cases.data(case)
     # What the rows weigh: those that are almost nothing beside the largest count as nothing.
     mass = np.ones(len(X)) if weights is None else weights

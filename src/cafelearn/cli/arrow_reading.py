@@ -92,7 +92,9 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    with pa.OSFile(str(path)) as source:
+    # From memory, where Arrow takes parts of it: from a file it would allocate as many bytes as
+    # the lengths in it ask for.
+    with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
             return feather.read_table(path)  # the first version, which has no compression
         reader = ipc.open_stream(source)
