@@ -62,8 +62,8 @@ SHAPES = {
 }
 # What may be missing: labels of lazy fits, and statistics that options leave out.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
-# Sums of powers may be infinite; nothing may be NaN.
-UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_"}
+# Sums of powers and squares may be infinite; nothing may be NaN.
+UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "var_"}
 NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
 
