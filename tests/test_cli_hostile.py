@@ -227,6 +227,19 @@ class TestWorkers:
         command.wait()
         wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
 
+    def test_they_end_if_the_command_did_before_their_first_task(self):
+        code = "import sys, time; from cafelearn.experiments.pool import _end_with; "
+        code += "_end_with(int(sys.argv[1])); time.sleep(30); print('alive')"
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(ended.pid)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+
     def test_one_that_is_killed_at_once_does_not_end_the_command(self, tmp_path):
         command = reproduce(tmp_path)
         victims = wait_for(lambda: workers_of(command.pid), SECONDS)
