@@ -313,3 +313,18 @@ class TestRuns:
             Store(tmp_path, Settings())
         assert "safe" not in str(raised.value)
         assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+
+    @pytest.mark.parametrize(("at", "byte"), [(None, 0xFF), (44, 0x09)])
+    def test_damaged_text_and_format_are_not_called_safe(self, at, byte, tmp_path):
+        Store(tmp_path, Settings()).close()
+        path = tmp_path / "runs.sqlite"
+        data = bytearray(path.read_bytes())
+        # A letter of the settings, or the number of the file format.
+        data[data.index(b'{"format"') + 3 if at is None else at] = byte
+        if at is not None:
+            data[at : at + 4] = bytes([byte]) * 4
+        path.write_bytes(data)
+        with pytest.raises(StoreError) as raised:
+            Store(tmp_path, Settings())
+        assert "safe" not in str(raised.value)
+        assert "\n" not in str(raised.value)
