@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 READY := $(VENV)/.ready
 
-.PHONY: run test boundscheck nojit lint types wheel format bench docs clean
+.PHONY: run test fuzz boundscheck nojit lint types wheel format bench docs clean
 
 run: $(READY)
 	@mkdir -p build
@@ -16,6 +16,11 @@ run: $(READY)
 
 test: $(READY) lint types
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+# An hour of the fuzzer, with a summary at its end; choose a seed that was not used before.
+SEED ?= 1
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --minutes 60 --workers 2 --seed $(SEED)
 
 # The kernels' tests with every index checked, and a cache of their own for what is compiled so.
 boundscheck: $(READY)

@@ -1,6 +1,5 @@
 """The command when its streams break, its workers die and its files are damaged."""
 
-import gzip
 import os
 import shutil
 import signal
@@ -228,6 +227,19 @@ class TestWorkers:
         command.wait()
         wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
 
+    def test_they_end_if_the_command_did_before_their_first_task(self):
+        code = "import sys, time; from cafelearn.experiments.pool import _end_with; "
+        code += "_end_with(int(sys.argv[1])); time.sleep(30); print('alive')"
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(ended.pid)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+
     def test_one_that_is_killed_at_once_does_not_end_the_command(self, tmp_path):
         command = reproduce(tmp_path)
         victims = wait_for(lambda: workers_of(command.pid), SECONDS)
@@ -271,21 +283,6 @@ class TestTables:
             assert frame.columns.tolist() == ["a", "b"]
             assert frame["b"].tolist() == ["x", "ü"]
 
-    @pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.jsonl.gz"])
-    def test_gzip_bombs(self, name, tmp_path):
-        with gzip.open(tmp_path / name, "wb") as file:
-            file.write(b"a,b\n")
-            for _ in range(100):
-                file.write(b"1,2\n" * 2**18)
-        with pytest.raises(ValueError, match="more than 100 times its size"):
-            read_table(tmp_path / name)
-
-    def test_a_parquet_file_of_endless_rows(self, tmp_path, monkeypatch):
-        pd.DataFrame({"a": np.zeros(100_000)}).to_parquet(tmp_path / "t.parquet")
-        monkeypatch.setattr("cafelearn.cli.reading._memory", lambda: 2**19)
-        with pytest.raises(ValueError, match=r"100,000 rows .* more than fit into memory"):
-            read_table(tmp_path / "t.parquet")
-
     def test_a_broken_zarr_block(self, tmp_path, capsys):
         zarr = pytest.importorskip("zarr")
         path = tmp_path / "t.zarr"
@@ -316,3 +313,18 @@ class TestRuns:
             Store(tmp_path, Settings())
         assert "safe" not in str(raised.value)
         assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
+
+    @pytest.mark.parametrize(("at", "byte"), [(None, 0xFF), (44, 0x09)])
+    def test_damaged_text_and_format_are_not_called_safe(self, at, byte, tmp_path):
+        Store(tmp_path, Settings()).close()
+        path = tmp_path / "runs.sqlite"
+        data = bytearray(path.read_bytes())
+        # A letter of the settings, or the number of the file format.
+        data[data.index(b'{"format"') + 3 if at is None else at] = byte
+        if at is not None:
+            data[at : at + 4] = bytes([byte]) * 4
+        path.write_bytes(data)
+        with pytest.raises(StoreError) as raised:
+            Store(tmp_path, Settings())
+        assert "safe" not in str(raised.value)
+        assert "\n" not in str(raised.value)

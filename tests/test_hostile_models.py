@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -201,6 +202,31 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path):
 
     with pytest.raises(ModelFileError, match=r"would unpack to .* bytes"):
         load_model(rewritten(path, change))
+
+
+def test_an_array_by_another_name_is_checked(tmp_path):
+    """The description names the member of an array, and any name would do."""
+    path = save_model(mwkmeans(), tmp_path / "model.skops")
+    with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    name = next(name for name in members if name.endswith(".npy"))
+    other = name.replace(".npy", ".dat")
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999, 4), }".ljust(117)
+    members["schema.json"] = members["schema.json"].replace(name.encode(), other.encode())
+    members[other] = b"\x93NUMPY\x01\x00v\x00" + header + b"\n" + bytes(64)
+    del members[name]
+    with zipfile.ZipFile(path, "w") as new:
+        for name, data in members.items():
+            new.writestr(name, data)
+    with pytest.raises(ModelFileError, match=r"\.dat is not as large as its header says"):
+        load_model(path)
+
+
+def test_an_endless_file_is_not_read(tmp_path):
+    if not Path("/dev/zero").exists():
+        pytest.skip("needs /dev/zero")
+    with pytest.raises(ModelFileError, match="it is no skops file"):
+        load_model("/dev/zero")
 
 
 def test_a_long_description_is_refused(tmp_path):

@@ -48,7 +48,14 @@ from cafelearn._solver.kernels.weights import WEIGHTINGS
 from cafelearn._solver.placing import margins
 from cafelearn._structure import Structure, check_structure
 from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
-from cafelearn._validation import check_data, distributed, is_dask, lazy_on_dask
+from cafelearn._validation import (
+    check_data,
+    check_unscaled,
+    countable_weights,
+    distributed,
+    is_dask,
+    lazy_on_dask,
+)
 from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn._variable_scaling import fit_scalers, scaling_key
 from cafelearn._variables import set_variables, variable_codes
@@ -407,11 +414,14 @@ class CAFE(
         X = check_data(self, X)
         set_variables(self)
         codes = variable_codes(self)
-        mass, kept = sample_weight, slice(None)
-        if mass is not None:
-            mass = check_sample_weight(mass, X, self)
-            kept = mass > 0
+        weights = mass = sample_weight
+        kept = slice(None)
+        if weights is not None:
+            weights = check_sample_weight(weights, X, self)
+            mass, kept = countable_weights(weights), weights > 0
         candidates = make_candidates(self)
+        if any(candidate.scaling is None for candidate in candidates):
+            check_unscaled(X, self)
         for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
         # One scaled copy per scaling, not per candidate.
@@ -419,8 +429,8 @@ class CAFE(
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
         models = make_models(candidates, for_models, **self._model_options())
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
-        found = fit_models(models, rows, self.n_jobs, self.verbose, [mass] * len(models))
-        # Rows of zero weight have labels, but do not count from here on.
+        found = fit_models(models, rows, self.n_jobs, self.verbose, [weights] * len(models))
+        # Rows without weight are assigned, but count for nothing.
         X, mass = X[kept], None if mass is None else mass[kept]
         frame = frame_of(X, mass, codes)
         labellings = [model.labels_[kept] for model in models]

@@ -18,7 +18,7 @@ from cafelearn._variables import codes_of, of_variables
 # A file may unpack to UNPACKED bytes, or to RATIO times its size. The schema has its own limit,
 # because it takes many times its size in memory.
 UNPACKED, RATIO = 128 * 2**20, 64
-DESCRIPTION = 32 * 2**20
+DESCRIPTION = 24 * 2**20
 
 # Shapes of fitted attributes. Dimensions with the same letter are equal within a model:
 # m features, k clusters, r components, n rows; other letters are free.
@@ -53,8 +53,8 @@ SHAPES = {
 }
 # May be missing: labels of lazy fits, and statistics that some options omit.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
-# Sums of powers may be infinite; nothing may be NaN.
-UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_"}
+# Sums of powers and squares may be infinite; nothing may be NaN.
+UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "var_"}
 NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
 
@@ -66,8 +66,8 @@ class UnsoundModel(ValueError):
 def check_archive(archive, size, descriptions):
     """Raise if the members of a zip file of this size would unpack to too many bytes.
 
-    `descriptions` are the names of the text members. The size of an array must match its
-    header.
+    `descriptions` are the names of the members that are text. All others must be arrays of as
+    many bytes as their headers say, whatever their names.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -75,18 +75,21 @@ def check_archive(archive, size, descriptions):
     if total > allowed:
         raise UnsoundModel(f"it would unpack to {total:,} bytes, more than {allowed:,}")
     for member in members:
-        if member.filename in descriptions and member.file_size > DESCRIPTION:
+        if member.filename not in descriptions:
+            _check_array(archive, member)
+        elif member.file_size > DESCRIPTION:
             raise UnsoundModel(
                 f"{member.filename} has {member.file_size:,} bytes, more than {DESCRIPTION:,}"
             )
-        if member.filename.endswith(".npy"):
-            _check_array(archive, member)
 
 
 def _check_array(archive, member):
     with archive.open(member) as file:
         start = io.BytesIO(file.read(2**16))
-    version = np.lib.format.read_magic(start)
+    try:
+        version = np.lib.format.read_magic(start)
+    except ValueError:
+        raise UnsoundModel(f"{member.filename} is no array") from None
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,

@@ -5,6 +5,7 @@ from typing import Self
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from cafelearn._solver.scales import is_constant
@@ -17,6 +18,7 @@ from cafelearn._validation import (
     first_name,
     is_dask,
     lazy_on_dask,
+    ordinary_units,
 )
 
 __all__ = ["RangeScaler"]
@@ -150,12 +152,28 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def fit_scaler(scaler, X, sample_weight=None):
-    """Fit a scaler, or None, to checked rows, with weights or only rows of positive weight."""
+    """Fit a scaler, or none, to checked rows; one that takes no weights to the weighed ones."""
+    if isinstance(scaler, StandardScaler):
+        units = ordinary_units(X.min(axis=0), X.max(axis=0))
+        if units is not None:
+            scaler.fit(X * units, sample_weight=sample_weight)
+            return _in_units_of_data(scaler, units)
     if scaler is None or sample_weight is None:
         return None if scaler is None else scaler.fit(X)
     if has_fit_parameter(scaler, "sample_weight"):
         return scaler.fit(X, sample_weight=sample_weight)
     return scaler.fit(X[sample_weight > 0])
+
+
+def _in_units_of_data(scaler, units):
+    """A StandardScaler of rows that were multiplied by `units`, for the rows themselves."""
+    with np.errstate(over="ignore", under="ignore"):
+        if scaler.mean_ is not None:
+            scaler.mean_ /= units
+        if scaler.scale_ is not None:
+            scaler.scale_ /= units
+            scaler.var_ = scaler.var_ / units / units
+    return scaler
 
 
 def scale_rows(scaler, X):

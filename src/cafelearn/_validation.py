@@ -74,15 +74,17 @@ def _is_numeric(column):
 def check_data(estimator, X, reset=True, **options):
     """Validate `X` as dense floats in C order; keep float32, name columns in errors."""
     check_columns(X, type(estimator).__name__)
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        order="C",
-        accept_large_sparse=False,
-        **options,
-    )
+    # Whether all numbers are finite is looked up in their sum, which may overflow both ways.
+    with np.errstate(invalid="ignore"):
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=False,
+            **options,
+        )
 
 
 def first_name(estimator, marked):
@@ -133,6 +135,46 @@ def ordinary_weights(sample_weight, exponent, largest, dtype):
     if exponent != 0:
         sample_weight = np.ldexp(sample_weight, exponent)
     return np.where(vanishing, 0.0, sample_weight) if vanishing.any() else sample_weight
+
+
+# Beyond these powers of two, squares summed over many rows leave the range of floats. Weights
+# are multiplied with each other and with sums, too.
+EXTREME_EXPONENT, COUNT_EXPONENT = 480, 200
+
+
+def ordinary_units(low, high):
+    """Powers of two that bring columns of extreme values near 1, or None if there are none."""
+    peak = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
+    exponents = np.frexp(peak)[1]
+    is_extreme = (np.abs(exponents) > EXTREME_EXPONENT) & (peak > 0)
+    if not is_extreme.any():
+        return None
+    # The reciprocal of a subnormal number may be no number.
+    return np.ldexp(1.0, np.where(is_extreme, -np.maximum(exponents, -1000), 0))
+
+
+def check_unscaled(X, estimator):
+    """Raise if rows that are to be used as they are have squares beyond the range of floats."""
+    peaks = np.abs(X).max(axis=0)
+    units = ordinary_units(peaks, peaks)
+    largest = int(np.argmax(peaks))
+    if units is not None and units[largest] != 1:
+        name = first_name(estimator, np.arange(len(peaks)) == largest)
+        raise ValueError(
+            f"{type(estimator).__name__}(scaling=None) cannot use column {name}: the squares "
+            f"of its values, up to {peaks[largest]:.3g}, exceed the range of floats. Scale it."
+        )
+
+
+def countable_weights(sample_weight):
+    """Weights as numbers of rows, divided by a power of two if their squares would overflow.
+
+    So many rows outweigh any prior and any penalty, and a part of them does as well.
+    """
+    exponent = int(np.frexp(sample_weight.max())[1])
+    if exponent <= COUNT_EXPONENT:
+        return sample_weight
+    return np.ldexp(sample_weight, COUNT_EXPONENT - exponent)
 
 
 def check_enough_rows(estimator, X):

@@ -8,6 +8,7 @@ import numpy as np
 
 from cafelearn._candidates import make_scaler
 from cafelearn._scaling import fit_scaler
+from cafelearn._validation import ordinary_units
 from cafelearn._variables import largest_sums, several_columns, sum_over_variables
 
 
@@ -57,10 +58,13 @@ def scale_as_one(scaler, candidate, codes, low, high, sums):
         diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
         scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
     elif _is_named(candidate.scaling, "standard"):
-        # In units of the ranges, so that columns of different units count equally.
-        variance = np.divide(
-            scaler.var_, (2 * span) ** 2, out=np.zeros(len(span)), where=varies
-        )
+        # In units of the ranges, so that columns of other units count as well.
+        variance = np.zeros(len(span))
+        if ordinary_units(low, high) is None:
+            np.divide(scaler.var_, (2 * span) ** 2, out=variance, where=varies)
+        else:
+            np.divide(scaler.scale_, 2 * span, out=variance, where=varies)
+            variance *= variance
         total = np.sqrt(sum_over_variables(variance, codes))[codes]
         varies &= total > 0
         scaler.scale_ = np.where(varies, 2 * span * total, scaler.scale_)

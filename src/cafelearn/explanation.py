@@ -16,6 +16,10 @@ from cafelearn._variables import variable_codes
 
 __all__ = ["explain"]
 
+TERMS = ["first_term", "second_term", "contribution"]
+# Base-2 logarithms of powers within which their sums and differences are ordinary numbers.
+ORDINARY = 800
+
 
 def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     """Compute the contribution of each feature to the assignment of a row.
@@ -45,7 +49,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
         - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``;
         - ``contribution`` : ``second_term - first_term``;
-        - ``share`` : ``contribution / sum(abs(contribution))``.
+        - ``share`` : the contribution as a share of the difference that all features make
+          together, those for and those against: ``contribution / sum(abs(contribution))``.
+          Also where terms exceed the largest float, and are infinite.
 
         With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
         are sums over its features, and a column ``category``: the category of the row, None
@@ -87,8 +93,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # mwk-means may get a frame and checks its column names.
-    terms = (weights * np.abs(np.asarray(scaled)[0] - centers)) ** model.p
+    # The rows of an mwk-means may be a frame, whose names the model compares.
+    terms, unit = _terms(np.asarray(scaled)[0], centers, weights, model.p)
     shown = centers if scaler is None else _in_units(scaler, centers)
     found = pd.DataFrame(
         {
@@ -110,6 +116,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     found["share"] = found["contribution"] / total if total > 0 else 0.0
     order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
     found = found.iloc[order]
+    if unit != 1:
+        found = found.assign(**{name: _divided(found[name], unit, model.p) for name in TERMS})
     one, two = float(distances[first]), float(distances[second])
     found.attrs = {
         "first": first,
@@ -122,12 +130,33 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     return found
 
 
+def _terms(x, centers, weights, p):
+    """The terms of both distances, and the power of two by which x and centres were multiplied.
+
+    It is 1 unless the terms would overflow or vanish.
+    """
+    # Halves first: the plain difference of huge numbers overflows.
+    peak = (weights * np.abs(x / 2 - centers / 2)).max()
+    exponent = int(np.frexp(peak)[1]) + 1
+    unit = 1.0
+    if peak > 0 and abs(exponent * p) > ORDINARY:
+        unit = float(np.ldexp(1.0, -max(exponent, -1000)))
+    return (weights * np.abs(x * unit - centers * unit)) ** p, unit
+
+
+def _divided(terms, unit, p):
+    """Terms in the units of the data; they may be infinite, or 0, but are not NaN."""
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        factor = np.float64(unit) ** -p
+        return np.where(terms == 0, 0.0, terms * factor)
+
+
 def _by_variable(found, codes, variables):
     """Reduce to one row per variable: sum the terms, keep the rest of its largest column.
 
     The largest column of a one-hot variable is that of the row's category.
     """
-    terms = found[["first_term", "second_term", "contribution"]].groupby(codes).sum()
+    terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()
     columns = [
         max(np.flatnonzero(codes == g), key=lambda v: value[v]) for g in range(len(variables))

@@ -26,6 +26,7 @@ __all__ = ["ModelFileError", "load_model", "save_model"]
 
 FORMAT = 1
 HEADER, SCHEMA = "cafelearn.json", "schema.json"
+ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
 # Types allowed in a file, regardless of what skops trusts. No functions or methods: these
@@ -192,12 +193,16 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
-    # Read once, so that all checks see the same bytes even if the file changes.
-    data = path.read_bytes()
-    if not data.startswith(b"PK\x03\x04"):
-        raise ModelFileError(f"{path} is not a model: it is not a skops file.")
+    # All looks are at the same bytes, whatever happens to the file meanwhile.
+    with open(path, "rb") as file:
+        data = file.read(len(ZIP))
+        if data != ZIP:
+            raise ModelFileError(f"{path} is not a model: it is no skops file.")
+        data += file.read()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if HEADER not in archive.namelist():
+                raise ModelFileError(f"{path} is not a model that save_model has written.")
             check_archive(archive, len(data), (HEADER, SCHEMA))
             _check_header(path, archive)
             unknown = _untrusted(_schema(archive))
@@ -295,8 +300,6 @@ def _unpack(path, data):
 
 
 def _check_header(path, archive):
-    if HEADER not in archive.namelist():
-        raise ModelFileError(f"{path} is not a model that save_model has written.")
     header = json.loads(archive.read(HEADER))
     if header["format"] != FORMAT:
         raise ModelFileError(

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
 
 from cafelearn._typing import MatrixLike, VectorLike
+from cafelearn._validation import countable_weights, ordinary_units
 from cafelearn._variables import (
     check_groups,
     codes_of,
@@ -36,20 +37,25 @@ PRIOR, SCATTER = 4.0, 3.0
 class Frame(NamedTuple):
     """Statistics of all rows, in whose units sums over some of them are computed."""
 
-    mean: np.ndarray  # (m,)
-    scale: np.ndarray  # (m,) standard deviation, 1 for constant features
+    mean: np.ndarray  # (m,), in `units`
+    scale: np.ndarray  # (m,) standard deviation in `units`, 1 for constant features
     low: np.ndarray  # (m,)
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
     one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
+    units: np.ndarray | None = None  # (m,) what extreme values are multiplied by first
 
     def standardise(self, X):
-        """Standardise rows to mean 0 and standard deviation 1."""
-        return (X.astype(np.float64) - self.mean) / self.scale
+        """Rows in units of the standard deviation, about the mean."""
+        return (_in_units(X.astype(np.float64), self.units) - self.mean) / self.scale
 
 
-def make_frame(mean, variance, low, high, shares, codes=None, sums=None):
-    """Make the Frame of rows with these moments and extrema.
+def _in_units(X, units):
+    return X if units is None else X * units
+
+
+def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=None):
+    """The Frame of rows with these moments, in `units`, and extrema.
 
     `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
     `codes` are the numbers of the columns' variables, or None without groups, and `sums` are
@@ -65,6 +71,7 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None):
         high,
         ((shares >= ATOM) | only_two) & (low < high),
         _one_hot(codes, sums, only_two),
+        units,
     )
 
 
@@ -79,13 +86,15 @@ def _one_hot(codes, sums, only_two):
 
 
 def frame_of(X, sample_weight=None, codes=None):
-    """Make the Frame of rows in memory; `codes` are the numbers of the columns' variables."""
-    mean = X.mean(axis=0, dtype=np.float64)
+    """The Frame of rows in memory; `codes` are the numbers of the columns' variables."""
     low, high = X.min(axis=0), X.max(axis=0)
+    units = ordinary_units(low, high)
+    scaled = _in_units(X, units)
+    mean, variance = (f(scaled, axis=0, dtype=np.float64) for f in (np.mean, np.var))
     mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
     shares = count_extremes(X, mass, low, high) / mass.sum()
     sums = None if codes is None else largest_sums(X, low, high, codes)
-    return make_frame(mean, X.var(axis=0, dtype=np.float64), low, high, shares, codes, sums)
+    return make_frame(mean, variance, low, high, shares, codes, sums, units)
 
 
 def count_extremes(X, mass, low, high):
@@ -190,7 +199,7 @@ def _score(sums, frame):
     # The Gaussian of the values between the atoms, in units of their standard deviation.
     between = between[:, gaussian]
     for side, extreme in enumerate((frame.low, frame.high)):
-        t = ((extreme - frame.mean) / frame.scale)[varies]
+        t = frame.standardise(extreme)[varies]
         first, second = first - atoms[side] * t, second - atoms[side] * t * t
     first, second = first[:, gaussian], second[:, gaussian]
     means = np.divide(first, between, out=np.zeros_like(first), where=between > 0)
@@ -298,7 +307,8 @@ def likelihood_score(
     >>> likelihood_score(X, halves) > likelihood_score(X, alternating)
     True
     """
-    X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+    with np.errstate(invalid="ignore"):  # in scikit-learn's sum of all numbers
+        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
     labels = column_or_1d(labels)
     check_consistent_length(X, labels, sample_weight)
     if sample_weight is not None:
@@ -313,6 +323,7 @@ def likelihood_score(
         X, labels, sample_weight = X[weighed], labels[weighed], sample_weight[weighed]
         if len(X) == 0:
             raise ValueError("likelihood_score needs a row with a positive sample_weight.")
+        sample_weight = countable_weights(sample_weight)
     names, codes = np.unique(labels, return_inverse=True)
     variables = None
     if feature_groups is not None:

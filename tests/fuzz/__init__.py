@@ -3,7 +3,8 @@
 Run it from the root of the repository::
 
     python -m tests.fuzz --minutes 10 --seed 1
-    python -m tests.fuzz --what models --minutes 5
+    python -m tests.fuzz --only files --cases 20000 --workers 2
+    python -m tests.fuzz --only fits --minutes 60 --workers 2 --seed 2
     python -m tests.fuzz --case '{"what": "fits", "seed": 7}'
 
 A case is a small dictionary from which everything follows: the same case is the same data on
@@ -30,8 +31,10 @@ DRAWS = {
     "models": lambda rng: _function("cases", "draw_model")(rng),
     "tables": lambda rng: _function("cases", "draw_table")(rng),
 }
+# What `--only` chooses.
+GROUPS = {"files": ["models", "tables"]} | {what: [what] for what in WHAT}
 SMALLER = {
     "fits": lambda case: _function("cases", "smaller")(case),
-    "models": lambda case: (),
-    "tables": lambda case: (),
+    "models": lambda case: _function("cases", "smaller_file")(case),
+    "tables": lambda case: _function("cases", "smaller_file")(case),
 }

@@ -7,6 +7,7 @@ import numpy as np
 SIZES = (2, 3, 5, 8, 20, 50, 60, 127, 128, 129, 200, 255, 256, 257, 400)
 LARGE_SIZES = (1000, 4999, 5000, 5001, 5500, 8192, 8193)
 WIDTHS = (1, 2, 3, 4, 5, 8, 15, 16, 17, 33)
+MOST_CHANGES = 8  # of one file
 EXPONENTS = (
     1.001,
     1.01,
@@ -169,13 +170,14 @@ def draw(rng):
 
 def draw_model(rng):
     """A new damaged model file; see `files`, which knows how many there are to damage."""
-    how = str(rng.choice(["bytes", "member", "shape"]))
+    how = str(rng.choice(["bytes", "numbers", "member", "shape", "schema"]))
     return {"what": "models", "how": how, **_file(rng)}
 
 
 def draw_table(rng):
     """A new damaged table."""
-    return {"what": "tables", **_file(rng)}
+    how = str(rng.choice(["bytes", "numbers", "inside"]))
+    return {"what": "tables", "how": how, **_file(rng)}
 
 
 def _file(rng):
@@ -214,3 +216,10 @@ def smaller(case):
 
 def _fitting(case):
     return case | {"n_clusters": min(case["n_clusters"], case["rows"])}
+
+
+def smaller_file(case):
+    """Cases with fewer of the changes that damage a file."""
+    for number in range(MOST_CHANGES):
+        if number not in case.get("without", ()):
+            yield case | {"without": [*case.get("without", ()), number]}

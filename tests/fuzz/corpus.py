@@ -44,7 +44,12 @@ CORPUS = [
     FIT
     | {"seed": 935058247, "kind": "almost_tied", "rows": 20, "columns": 8, "dtype": "float64"}
     | {"p": 1.02, "offset": "fixed", "init": "k-means++"},
-    # A Parquet file with damaged notes of pandas.
-    {"what": "tables", "seed": 1155730646, "file": 53},
-    {"what": "tables", "seed": 1175949915, "file": 23},
+    # A Feather file with damaged notes of pandas.
+    {"what": "tables", "how": "bytes", "seed": 1155730646, "file": 9},
+    {"what": "tables", "how": "bytes", "seed": 1175949915, "file": 9},
+    # The header of a NumPy file that Python's tokenizer gives up on.
+    {"what": "tables", "how": "inside", "seed": 717369485, "file": 25, "without": [1]},
+    # A Feather file whose lengths ask for more than the file has.
+    {"what": "tables", "how": "inside", "seed": 197765398, "file": 24},
+    {"what": "tables", "how": "inside", "seed": 898885088, "file": 37},
 ]

@@ -20,23 +20,22 @@ def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
-        case = json.loads(line)
-        findings = run(case)
-        answers.write(json.dumps(findings) + "\n")
+        outcome, findings = run(json.loads(line))
+        answers.write(json.dumps([outcome, [str(finding) for finding in findings]]) + "\n")
         answers.flush()
 
 
 def run(case):
-    """Findings of a case; an exception is one."""
+    """How a case ended and its findings; an exception is one."""
     function = WHAT[case["what"]]()
     with limited_memory():
         try:
-            return [str(finding) for finding in function(case)]
+            return function(case)
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.filename.rpartition(SOURCE)[2]}:{place.lineno}"
             message = str(error).partition("\n")[0]
-            return [f"raises {type(error).__name__} ({where}): {message}"]
+            return "raised", [f"raises {type(error).__name__} ({where}): {message}"]
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ class Worker:
         self.process, self.errors, self.compiled = None, None, set()
 
     def run(self, case):
-        """Findings of a case; a hang and a crash are findings, too."""
+        """How a case ended and its findings; a hang and a crash are findings, too."""
         if self.process is None:
             self._start()
         key = case["what"], case.get("dtype"), case.get("rows", 0) > LARGE
@@ -29,15 +29,15 @@ class Worker:
             self.process.stdin.write(json.dumps(case).encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            return [self._end()]
+            return "crashed", [self._end()]
         ready, _, _ = select.select([self.process.stdout], [], [], limit)
         if not ready:
             self.process.kill()
             self._end()
-            return [f"hangs: no answer within {limit} seconds"]
+            return "hung", [f"hangs: no answer within {limit} seconds"]
         self.compiled.add(key)
         answer = self.process.stdout.readline()
-        return json.loads(answer) if answer else [self._end()]
+        return json.loads(answer) if answer else ("crashed", [self._end()])
 
     def close(self):
         """End the process."""

@@ -207,8 +207,8 @@ def _open_npy(path):
 
     try:
         return from_npy(path)
-    except (ValueError, OSError, EOFError) as error:
-        words = str(error).splitlines()[0].rstrip(".")
+    except Exception as error:  # a damaged header fails in Python's tokenizer or parser, too
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} cannot be read as an array: {words}.") from None
 
 

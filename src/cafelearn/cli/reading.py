@@ -10,22 +10,20 @@ import csv
 import gzip
 import itertools
 import json
-import os
 import re
 import zlib
 from pathlib import Path
 
 from cafelearn._words import listed
+from cafelearn.cli.arrow_reading import read_arrow
+from cafelearn.cli.limits import BLOCK, CELL, check_memory, survey
 from cafelearn.cli.options import Reading
 from cafelearn.cli.reading_code import other_code, text_code
 from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE = 20  # lines from which the format is detected
-BLOCK = 1 << 20
-# Larger files that unpack to more than BOMB_RATIO times their size are rejected.
-BOMB, BOMB_RATIO = 64 << 20, 100
+SAMPLE = 20  # lines to look at before reading
 PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
@@ -45,14 +43,12 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
         raise ValueError(f"{path} is empty.")
     kind, compressed = kind_of(path)
     try:
-        if compressed:
-            _check_unpacked(path)
         if kind in ("csv", "tsv"):
             frame = _read_text(path, kind, compressed, reading, remark, trace)
         elif kind == "jsonl":
             frame = _read_json_lines(path, compressed)
         else:
-            frame = _read_arrow(path, kind, remark, trace)
+            frame = _with_index(read_arrow(path, kind), remark, trace)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a gzip file, or truncated: {error}.") from error
     given, has_index = list(frame.columns), trace.pop("has_index", False)
@@ -64,29 +60,6 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     if not len(frame):
         raise ValueError(f"{path} has a header but no rows.")
     return frame.reset_index(drop=True)
-
-
-def _check_unpacked(path):
-    """Raise if a gzip file is a bomb or too large for the memory."""
-    size, total, memory = path.stat().st_size, 0, _memory()
-    with gzip.open(path) as file:
-        while block := file.read(BLOCK):
-            total += len(block)
-            if total > BOMB and total > BOMB_RATIO * size:
-                raise ValueError(
-                    f"{path} was not read: it unpacks to more than {BOMB_RATIO} times its "
-                    "size. If that is intended, unpack it first."
-                )
-            if total > memory:
-                raise ValueError(f"{path} unpacks to more than this computer's memory.")
-
-
-def _memory():
-    """Return the bytes of memory of this computer, or infinity if unknown."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
 
 
 def repaired(names, remark):
@@ -114,6 +87,8 @@ def repaired(names, remark):
 def _read_text(path, kind, compressed, reading, remark, trace):
     import pandas as pd
 
+    delimiters = {*DELIMITERS, reading.delimiter or ","}
+    text = survey(path, compressed, delimiters)
     encoding = _encoding(path, compressed, remark)
     with _open(path, compressed, encoding) as file:
         lines = list(itertools.islice(file, SAMPLE))
@@ -122,6 +97,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
     if not rows:
         raise ValueError(f"{path} has only empty lines.")
     (first, header), data = rows[0], rows[1:]
+    check_memory(path, text.needed(len(header)))
     if not reading.header:
         header, data = [f"column {v + 1}" for v in range(len(header))], rows
     elif all(_is_number(name) for name in header):
@@ -280,7 +256,8 @@ def _look_at_text(frame, reading, remark):
 def _read_json_lines(path, compressed):
     import pandas as pd
 
-    records = []
+    survey(path, compressed, delimiters=())
+    records, names = [], set()
     try:
         with _open(path, compressed, "utf-8-sig") as file:
             for line, text in enumerate(file, start=1):
@@ -289,6 +266,7 @@ def _read_json_lines(path, compressed):
                     if not isinstance(record, dict):
                         raise ValueError(f"{path}, line {line} is not a JSON object.")
                     records.append(record)
+                    names.update(record)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {line} is not JSON: {error.msg}.") from None
     except RecursionError:
@@ -297,39 +275,14 @@ def _read_json_lines(path, compressed):
         raise ValueError(f"{path} is not UTF-8, which JSON requires: {error.reason}.") from None
     if not records:
         raise ValueError(f"{path} has no rows.")
+    check_memory(path, CELL * len(records) * len(names))
     return pd.DataFrame(records)
 
 
-def _check_cells(path, metadata):
-    """Raise if a Parquet file, whose repeated values are compressed, exceeds the memory."""
-    needed = 8 * metadata.num_rows * metadata.num_columns
-    if needed > _memory():
-        raise ValueError(
-            f"{path} has {metadata.num_rows:,} rows and {metadata.num_columns:,} columns, more "
-            "than fit into memory. Put it in a directory to read it in parts."
-        )
-
-
-def _read_arrow(path, kind, remark, trace):
+def _with_index(frame, remark, trace):
+    """The frame with an index that is no mere numbering as its first column."""
     import pandas as pd
 
-    try:
-        import pyarrow as pa
-        from pyarrow import feather, parquet
-    except ImportError as error:
-        raise ImportError(
-            "Reading Parquet and Feather needs the package pyarrow: "
-            "pip install 'cafelearn[cli]'."
-        ) from error
-    try:
-        if kind == "parquet":
-            _check_cells(path, parquet.read_metadata(path))
-        read = parquet.read_table if kind == "parquet" else feather.read_table
-        frame = read(path).to_pandas()
-    # Damaged pandas metadata raises LookupError or TypeError.
-    except (pa.ArrowException, OSError, LookupError, TypeError, AttributeError) as error:
-        words = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-        raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None
     if not isinstance(frame.index, pd.RangeIndex):
         frame, trace["has_index"] = frame.reset_index(), True
         remark(f"The index of the table is read as a column, {str(frame.columns[0])!r}.")

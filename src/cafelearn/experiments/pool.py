@@ -135,14 +135,19 @@ def _work(directory, experiment, sample, methods, settings, parent):
 
 @cache
 def _end_with(parent):
-    """End this worker soon after its parent process has ended."""
+    """End this worker soon after the process that started it, however that ended.
+
+    It may have ended already: a worker takes seconds to start, and finds its task in a pipe.
+    """
 
     def watch():
         while os.getppid() == parent:
             time.sleep(1)
         os._exit(1)
 
-    if os.name == "posix" and os.getppid() == parent:
+    if os.name == "posix":
+        if os.getppid() != parent:
+            os._exit(1)
         threading.Thread(target=watch, daemon=True).start()
 
 

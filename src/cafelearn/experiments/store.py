@@ -123,16 +123,41 @@ class Store:
             yield
         except StoreError:
             raise
-        except (OSError, sqlite3.Error) as error:
-            message = f"Cannot {doing} the runs in {self.path}: {error}."
-            if type(error) is sqlite3.DatabaseError:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+            words = " ".join(str(error).split())
+            message = f"Cannot {doing} the runs in {self.path}: {words}."
+            if _is_damage(error):
                 message += " The file is damaged; restore a copy, or move it and start again."
-            elif doing != "read":
+            elif doing != "read" and _is_hindrance(error):
                 message += (
                     " All committed runs are saved; start again when there is disk space and "
                     "permission to write."
                 )
             raise StoreError(message) from error
+
+
+def _is_damage(error):
+    """Whether a file that was read, or a text in it, is not what SQLite has written."""
+    # Texts that cannot be decoded are errors of Python, without a code of SQLite.
+    code = getattr(error, "sqlite_errorcode", None)
+    is_database_error = isinstance(error, sqlite3.DatabaseError)
+    return isinstance(error, UnicodeDecodeError) or (
+        is_database_error
+        and (code is None or code & 255 in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+    )
+
+
+def _is_hindrance(error):
+    """Whether the file could not be written for lack of room, permission or a lock."""
+    return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 255 in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    )
 
 
 def read_results(source: str | PathLike[str]) -> pd.DataFrame:

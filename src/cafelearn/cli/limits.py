@@ -1,0 +1,75 @@
+"""Limits on the memory that a table takes, checked before it is unpacked.
+
+A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
+take no room at all. What a table needs is therefore estimated from counts and headers. A table
+may always take `ALWAYS` bytes, and a larger one at most `RATIO` times the size of its file,
+which honest files stay below by far.
+"""
+
+import gzip
+import os
+from typing import NamedTuple
+
+ALWAYS = 640 << 20
+RATIO = 1000
+BLOCK = 1 << 20
+# Estimates of the bytes that parsers and pandas take together: for a cell of text, for a
+# column, and for a byte of JSON, whose shortest values become objects of 64 bytes.
+CELL, COLUMN, JSON_BYTE = 48, 2_000, 25
+LINE_ENDS = (b"\n", b"\r")
+
+
+def check_memory(path, needed, advice=""):
+    """Raise if a table of an estimated `needed` bytes is too large for its file or for memory.
+
+    `advice` is a sentence for a table that is too large for its file.
+    """
+    if needed > memory():
+        raise ValueError(
+            f"{path} was not read: it would need about {needed / 1e9:.1f} GB, more than this "
+            "computer's memory."
+        )
+    size = path.stat().st_size
+    if needed > max(ALWAYS, RATIO * size):
+        raise ValueError(
+            f"{path} was not read: it has {size:,} bytes and would need about "
+            f"{needed / 1e9:.1f} GB, more than {RATIO:,} times as much. {advice}".rstrip()
+        )
+
+
+def memory():
+    """Bytes of memory of this computer, or infinity if the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+class Text(NamedTuple):
+    """Counts of a file of text, unpacked."""
+
+    size: int  # bytes
+    lines: int  # line ends, and one
+
+    def needed(self, n_columns):
+        """Bytes of a table of so many columns; short lines are filled up."""
+        return 2 * self.size + (CELL * self.lines + COLUMN) * n_columns
+
+
+def survey(path, compressed, delimiters):
+    """Count the bytes and lines of a text file; raise as soon as they are too many.
+
+    Without `delimiters` the text is JSON.
+    """
+    advice = "If that is right, unpack it yourself." if compressed else ""
+    marks = [*LINE_ENDS, *(delimiter.encode() for delimiter in delimiters)]
+    size = lines = cells = 0
+    with gzip.open(path) if compressed else open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            counts = [block.count(mark) for mark in marks]
+            size += len(block)
+            lines += sum(counts[: len(LINE_ENDS)])
+            cells += sum(counts)
+            needed = 2 * size + CELL * cells if delimiters else JSON_BYTE * size
+            check_memory(path, needed, advice)
+    return Text(size, lines + 1)

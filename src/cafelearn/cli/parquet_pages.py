@@ -1,0 +1,114 @@
+"""The pages of a Parquet file: how much they unpack to, by their own headers.
+
+The sizes at the end of a file may be wrong; Arrow allocates what the header of a page asks for.
+Headers are structs in Thrift's compact protocol, see parquet.thrift of the format.
+"""
+
+import io
+from typing import NamedTuple
+
+# Fields of a PageHeader and of the structs in it.
+UNPACKED, PACKED, DATA, DICTIONARY, DATA_2 = 2, 3, 5, 7, 8
+N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
+SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
+# Types of Thrift.
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+HEADER = 1 << 16  # bytes to read for a header, the most that statistics make it long
+
+
+class Page(NamedTuple):
+    """A page of a column."""
+
+    size: int  # bytes when unpacked
+    n_values: int  # 0 for a dictionary
+    expands: bool  # whether its text, or what refers to it, may take more than its bytes
+
+
+def pages_of(path, metadata):
+    """(column, its pages) for every column of every row group.
+
+    `metadata` is pyarrow's. Raises ValueError where headers are damaged.
+    """
+    with open(path, "rb") as file:
+        for group in range(metadata.num_row_groups):
+            columns = metadata.row_group(group)
+            for number in range(columns.num_columns):
+                chunk = columns.column(number)
+                start = chunk.data_page_offset
+                if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+                    start = chunk.dictionary_page_offset
+                is_text = chunk.physical_type == "BYTE_ARRAY"
+                try:
+                    pages = [*_pages(file, start, start + chunk.total_compressed_size, is_text)]
+                except (IndexError, KeyError, TypeError, RecursionError):
+                    raise ValueError(
+                        f"{path} cannot be read as parquet: the header of a page of column "
+                        f"{chunk.path_in_schema!r} is damaged."
+                    ) from None
+                yield number, pages
+
+
+def _pages(file, start, end, is_text):
+    while start < end:
+        file.seek(start)
+        reader = _Reader(file.read(HEADER))
+        header = reader.struct()
+        if min(header[PACKED], header[UNPACKED]) < 0:
+            raise IndexError("negative size")
+        data = header.get(DATA) or header.get(DATA_2) or {}
+        encoding = data.get(ENCODING_2 if DATA_2 in header else ENCODING)
+        expands = is_text and (DICTIONARY in header or encoding == SHARED_PREFIXES)
+        yield Page(header[UNPACKED], data.get(N_VALUES, 0), expands)
+        start += reader.data.tell() + header[PACKED]
+
+
+class _Reader:
+    """Reads values of Thrift's compact protocol."""
+
+    def __init__(self, data):
+        self.data = io.BytesIO(data)
+
+    def struct(self):
+        """A struct as a dict of its fields by their numbers."""
+        fields, number = {}, 0
+        while kind := self._byte():
+            number = number + (kind >> 4) if kind >> 4 else self._integer()
+            fields[number] = self._value(kind & 15)
+        return fields
+
+    def _value(self, kind):
+        if kind in (TRUE, FALSE):
+            return kind == TRUE
+        if kind in (I16, I32, I64):
+            return self._integer()
+        if kind == STRUCT:
+            return self.struct()
+        if kind in (LIST, SET):
+            head = self._byte()
+            count = self._count() if head >> 4 == 15 else head >> 4
+            element = BYTE if head & 15 in (TRUE, FALSE) else head & 15
+            return [self._value(element) for _ in range(count)]
+        lengths = {BYTE: lambda: 1, DOUBLE: lambda: 8, BINARY: self._count}
+        length = lengths[kind]()
+        found = self.data.read(length)
+        if len(found) < length:
+            raise IndexError("cut off")
+        return found
+
+    def _byte(self):
+        return self.data.read(1)[0]
+
+    def _count(self):
+        value = shift = 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise IndexError("too long a number")
+
+    def _integer(self):
+        value = self._count()
+        return value >> 1 ^ -(value & 1)
