@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import re
 import shlex
@@ -190,15 +191,34 @@ def test_links_of_the_readme_lead_somewhere():
 
 def public_names(module):
     module = importlib.import_module(module)
-    if hasattr(module, "__all__"):
-        return {name for name in module.__all__ if callable(getattr(module, name))}
-    return {
-        name
-        for name, thing in vars(module).items()
-        if not name.startswith("_")
-        and callable(thing)
-        and getattr(thing, "__module__", "") == module.__name__
-    }
+    return {name for name in module.__all__ if callable(getattr(module, name))}
+
+
+def public_functions(module):
+    """Functions and public methods, by name, of what a module defines."""
+    for name in sorted(public_names(module)):
+        thing = getattr(importlib.import_module(module), name)
+        if not inspect.isclass(thing):
+            yield name, thing
+        for method, function in vars(thing).items() if inspect.isclass(thing) else ():
+            function = getattr(function, "__func__", function)  # of a class method
+            own = inspect.isfunction(function) and function.__module__ == thing.__module__
+            if own and (method == "__init__" or not method.startswith("_")):
+                yield f"{name}.{method}", function
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_public_functions_have_hints(module):
+    """All of them; that they are right is for mypy."""
+    for name, function in public_functions(module):
+        signature = inspect.signature(function)
+        hints = {key: value.annotation for key, value in signature.parameters.items()}
+        for receiver in {"self", "cls"} & set(hints):
+            del hints[receiver]
+        if not name.endswith("__init__"):
+            hints["return"] = signature.return_annotation
+        missing = [key for key, hint in hints.items() if hint is inspect.Parameter.empty]
+        assert not missing, f"{module}.{name}: {missing}"
 
 
 def test_the_reference_lists_every_public_name():
