@@ -5,6 +5,7 @@ import importlib
 import inspect
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -187,6 +188,16 @@ def test_links_of_the_readme_lead_somewhere():
     assert links
     for link in links:
         assert (ROOT / link).exists(), link
+
+
+def test_the_pictures_of_the_theory(tmp_path):
+    """The script draws those that the page shows, and they are committed."""
+    script = runpy.run_path(str(ROOT / "scripts" / "draw_theory.py"))
+    script["main"](tmp_path)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    text = (DOCS / "theory.md").read_text(encoding="utf-8")
+    assert drawn == set(re.findall(r"images/(theory-[\w-]+\.png)", text))
+    assert drawn <= {path.name for path in (DOCS / "images").iterdir()}
 
 
 def public_names(module):
