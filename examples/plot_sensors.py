@@ -47,8 +47,8 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
 
 # %%
-# The signal of the sensor with the most useless modes, and the modes as CAFE reads them from all
-# sensors, beside the log of the machine.
+# The signal of the sensor with the most useless modes, and the modes as CAFE reads them from
+# all sensors, beside the log of the machine.
 
 worst = int(useless.sum(axis=0).argmax())
 hours = np.arange(len(table)) / 60
