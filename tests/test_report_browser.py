@@ -385,6 +385,15 @@ class TestFit:
             assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
                 "rgb(255, 255, 255)"
             )
+            # Chromium does not repeat heads that hold buttons.
+            assert page.locator(".sort:visible").count() == 0
+            names = page.eval_on_selector_all(
+                "thead th",
+                "cells => cells.map(cell => [cell.textContent.trim(),"
+                " getComputedStyle(cell, '::before').content])",
+            )
+            assert names
+            assert all(shown == f'"{name}"' for name, shown in names)
             assert page.pdf(format="A4").startswith(b"%PDF")
 
     def test_many_clusters_fit_a_printed_page(self, visit, tmp_path):
