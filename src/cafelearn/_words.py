@@ -1,4 +1,4 @@
-"""Words for messages: lists that stay short, and what may have been meant."""
+"""Words for messages: lists and names that stay short, and what may have been meant."""
 
 import difflib
 
@@ -8,6 +8,18 @@ def listed(items, show=repr, most=8):
     items = list(items)
     shown = ", ".join(show(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
+
+def shortened(name, length):
+    """A name of at most `length` characters.
+
+    The middle is left out of a long one: both its ends tell it from its neighbours.
+    """
+    text = str(name)
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    return f"{text[: length - tail - 1]}…{text[-tail:]}"
 
 
 def suggestion(name, known):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cafelearn._words import shortened
+
 # The palette of Okabe and Ito, which the common kinds of colour blindness tell apart.
 COLORS = (
     "#0072B2",
@@ -24,14 +26,8 @@ def group_style(position):
 
 
 def plain_text(name, length=LABEL_LENGTH):
-    """A name on one line, not too long, that matplotlib draws as it is written.
-
-    The middle is left out of a long name: both its ends tell it from its neighbours.
-    """
-    text = " ".join(str(name).split())
-    if len(text) > length:
-        tail = length // 3
-        text = f"{text[: length - tail - 1]}…{text[-tail:]}"
+    """A name on one line, not too long, that matplotlib draws as it is written."""
+    text = shortened(" ".join(str(name).split()), length)
     # Between two dollar signs matplotlib would read mathematics.
     return text.replace("$", r"\$")
 
