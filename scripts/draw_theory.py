@@ -114,7 +114,8 @@ def draw_bounds(figure):
     for p in EXPONENTS:
         axes.plot(p, scaled_objective(p), "o", color=SHADES[p], mec="white", ms=8)
         place = {"xytext": (9, -8), "textcoords": "offset points", "fontsize": 9}
-        axes.annotate(f"p = {p:g}", (p, scaled_objective(p)), **place)
+        # There is no room for the name of the first.
+        axes.annotate(f"p = {p:g}" * (p > 1.1), (p, scaled_objective(p)), **place)
     axes.set(xscale="log", yscale="log", xlim=(1.04, 61), ylim=(1.7, 20))
     axes.set(xlabel="p", ylabel="objective times $m^{p-1}$")
     axes.set_xticks([1.1, 1.5, 2, 3, 5, 10, 30], [1.1, 1.5, 2, 3, 5, 10, 30])
