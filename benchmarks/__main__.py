@@ -1,12 +1,10 @@
 """``make bench``: measure everything and write the table of docs/benchmarks.md."""
 
-from pathlib import Path
-
 from threadpoolctl import threadpool_limits
 
 from benchmarks import descent, extraction, whole_fits
+from benchmarks.pages import replace_part
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 PARTS = (
     descent.iterations,
     whole_fits.single_precision,
@@ -35,13 +33,8 @@ def main():
             part(report)
     for part in PARALLEL_PARTS:
         part(report)
-    text = PAGE.read_text() if PAGE.exists() else ""
-    before, _, rest = text.partition("<!-- begin: make bench -->")
-    _, _, after = rest.partition("<!-- end: make bench -->")
     table = "\n".join(["| what | measured | bar | met |", "|---|---|---|---|", *rows])
-    PAGE.write_text(
-        f"{before}<!-- begin: make bench -->\n\n{table}\n\n<!-- end: make bench -->{after}"
-    )
+    replace_part("benchmarks.md", "make bench", table)
 
 
 if __name__ == "__main__":

@@ -145,14 +145,14 @@ html_show_sourcelink = False
 html_sidebars = {
     page: []
     for page in (
-        *("index", "tour", "theory", "reproduction"),
+        *("index", "tour", "answers", "guarantees", "theory", "reproduction"),
         *("benchmarks", "design", "changelog", "contributing"),
     )
 }
 html_theme_options = {
     "logo": {"text": "cafelearn"},
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "show_prev_next": True,

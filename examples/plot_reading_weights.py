@@ -13,7 +13,12 @@ from cafelearn.explanation import explain
 from cafelearn.plotting import ExplanationDisplay, WeightsDisplay
 
 wine = load_wine(as_frame=True)
-cafe = CAFE(n_clusters=3, n_init=20, random_state=0).fit(wine.data)
+
+# %%
+# On clean data like these, equal weights describe the rows as well and would be chosen.
+# ``weighting="cluster"`` asks for weights in any case.
+
+cafe = CAFE(n_clusters=3, weighting="cluster", n_init=20, random_state=0).fit(wine.data)
 
 # %%
 # Weights sum to 1 in each cluster. With 13 features, 1/13 = 0.08 is the weight of a feature

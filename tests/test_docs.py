@@ -2,8 +2,10 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -188,17 +190,46 @@ def test_links_of_the_readme_lead_somewhere():
         assert (ROOT / link).exists(), link
 
 
+def test_the_pictures_of_the_theory(tmp_path):
+    """The script draws those that the page shows, and they are committed."""
+    script = runpy.run_path(str(ROOT / "scripts" / "draw_theory.py"))
+    script["main"](tmp_path)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    text = (DOCS / "theory.md").read_text(encoding="utf-8")
+    assert drawn == set(re.findall(r"images/(theory-[\w-]+\.png)", text))
+    assert drawn <= {path.name for path in (DOCS / "images").iterdir()}
+
+
 def public_names(module):
     module = importlib.import_module(module)
-    if hasattr(module, "__all__"):
-        return {name for name in module.__all__ if callable(getattr(module, name))}
-    return {
-        name
-        for name, thing in vars(module).items()
-        if not name.startswith("_")
-        and callable(thing)
-        and getattr(thing, "__module__", "") == module.__name__
-    }
+    return {name for name in module.__all__ if callable(getattr(module, name))}
+
+
+def public_functions(module):
+    """Functions and public methods, by name, of what a module defines."""
+    for name in sorted(public_names(module)):
+        thing = getattr(importlib.import_module(module), name)
+        if not inspect.isclass(thing):
+            yield name, thing
+        for method, function in vars(thing).items() if inspect.isclass(thing) else ():
+            function = getattr(function, "__func__", function)  # of a class method
+            own = inspect.isfunction(function) and function.__module__ == thing.__module__
+            if own and (method == "__init__" or not method.startswith("_")):
+                yield f"{name}.{method}", function
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_public_functions_have_hints(module):
+    """All of them; that they are right is for mypy."""
+    for name, function in public_functions(module):
+        signature = inspect.signature(function)
+        hints = {key: value.annotation for key, value in signature.parameters.items()}
+        for receiver in {"self", "cls"} & set(hints):
+            del hints[receiver]
+        if not name.endswith("__init__"):
+            hints["return"] = signature.return_annotation
+        missing = [key for key, hint in hints.items() if hint is inspect.Parameter.empty]
+        assert not missing, f"{module}.{name}: {missing}"
 
 
 def test_the_reference_lists_every_public_name():

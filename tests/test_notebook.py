@@ -68,7 +68,7 @@ class TestEstimators:
         shades = [float(rect.get("fill-opacity")) for rect in tree.iter("rect")]
         assert max(shades) == 1
         assert np.argmax(shades) == np.argmax(weights[first])
-        assert "12 heaviest of 15 features" in " ".join(tree.itertext())
+        assert "The 12 heaviest of 15 features." in " ".join(tree.itertext())
 
     def test_unfitted(self, estimator):
         assert "cafelearn-fit" not in estimator._repr_html_()
@@ -94,6 +94,29 @@ def test_many_clusters_and_equal_weights():
     model = MinkowskiWeightedKMeans(30, weighting="uniform", n_init=1, random_state=0).fit(X)
     said = " ".join(summary(model._repr_html_()).itertext())
     assert "The 20 largest of 30 clusters. All features have the same weight." in said
+
+
+def test_long_names_differ():
+    """Both ends of a name are shown, and the map leaves room for them."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    names = [f"the concentration measured at the inlet of reactor {v}" for v in range(3)]
+    model = MinkowskiWeightedKMeans(2, n_init=1, random_state=0).fit(
+        pd.DataFrame(X, columns=names)
+    )
+    tree = summary(model._repr_html_())
+    shown = [text for text in tree.iter("text") if "…" in text.text]
+    assert len({text.text for text in shown}) == 3
+    assert all(float(text.get("x")) > 5.5 * len(text.text) for text in shown)
+
+
+def test_a_category_is_one_row_of_the_map(table):
+    kind = np.repeat(["a", "b", "c"], 30)
+    rows = table[["name 0", "name 4"]].assign(kind=kind)
+    cafe = CAFE(3, p=2.0, n_init=2, n_permutations=0, weighting="cluster", random_state=0)
+    model = TabularCAFE(cafe).fit(rows)
+    tree = summary(model._repr_html_())
+    names = [text.text for text in tree.iter("text")][-3:]
+    assert sorted(names) == ["kind", "name 0", "name 4"]
 
 
 def test_sample_weights_and_a_chosen_number(table):

@@ -701,7 +701,8 @@ class TestWordsAndCharts:
         assert join(["a"]) == "a"
         assert join(["a", "b", "c"]) == "a, b and c"
         assert short("abc", 3) == "abc"
-        assert short("abcd", 3) == "ab…"
+        assert short("abcd", 3) == "a…d"
+        assert short("a long name with the number 12", 15) == "a long na…er 12"
 
     @pytest.mark.parametrize(
         ("low", "high"), [(0, 1), (-3, 17), (1e-14, 3e-14), (1e20, 3e20), (0.999, 1.001)]

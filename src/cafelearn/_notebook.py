@@ -7,12 +7,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._labels import settings_words
-from cafelearn._profiles import feature_names
+from cafelearn._profiles import variable_names, variable_weights
+from cafelearn._words import shortened
 
 # Larger maps are not readable as a summary.
 MOST_FEATURES, MOST_CLUSTERS = 12, 20
-LONGEST_NAME = 28
-CELL, ROW, TOP, NAME = 38, 18, 36, 200  # sizes in the map, in pixels
+LONGEST_NAME = 32
+CELL, ROW, TOP, LETTER = 38, 18, 36, 6.4  # sizes in the map, in pixels
+# Seen on white and on black; shades are its opacity, so that both are possible.
+COLOR = "#c2662b"
 STYLE = (
     ".cafelearn-fit{font-family:system-ui,sans-serif;font-size:13px;margin:0 0 10px}"
     ".cafelearn-fit p{margin:2px 0}.cafelearn-fit svg{display:block;max-width:100%;height:auto}"
@@ -47,8 +50,8 @@ def summary_html(estimator) -> str:
     """Summarise sizes, chosen settings, diagnosis and weights of a fitted estimator."""
     inner = getattr(estimator, "cafe_", estimator)
     model = getattr(inner, "model_", inner)
-    weights, mass = model.feature_weights_, np.asarray(model._mass, dtype=float)
-    k, m = weights.shape
+    mass = np.asarray(model._mass, dtype=float)
+    k, m = model.feature_weights_.shape
     number = "" if inner.n_clusters_table_ is None else " (chosen number)"
     size = f"{_amount(mass.sum())} rows" if _are_counts(mass) else "weighted rows"
     name = type(estimator).__name__
@@ -59,7 +62,9 @@ def summary_html(estimator) -> str:
         f"<p><b>{escape(name)}</b>: {words}.</p>",
         f"<p>{escape(_settings(inner, model))}</p>",
         _findings(inner.diagnosis_),
-        _map(weights, mass, feature_names(inner), model.weighting == "uniform"),
+        _map(
+            variable_weights(inner), mass, variable_names(inner), model.weighting == "uniform"
+        ),
     ]
     return f'<div class="cafelearn-fit"><style>{STYLE}</style>{"".join(parts)}</div>'
 
@@ -99,23 +104,23 @@ def _map(weights, mass, names, is_uniform):
         clusters = np.sort(np.argsort(-mass, kind="stable")[:MOST_CLUSTERS])
     heaviest = np.argsort(-weights.max(axis=0), kind="stable")[:MOST_FEATURES]
     features = [] if is_uniform else heaviest.tolist()
-    width, height = NAME + CELL * len(clusters), TOP + ROW * len(features) + 4
-    drawn = [_text(NAME - 6, 12, "cluster"), _text(NAME - 6, 27, "rows")]
+    shown = [shortened(names[v], LONGEST_NAME) for v in features]
+    left = round(LETTER * max(map(len, ["cluster", *shown]))) + 8
+    width, height = left + CELL * len(clusters), TOP + ROW * len(features) + 4
+    drawn = [_text(left - 6, 12, "cluster"), _text(left - 6, 27, "rows")]
     for i, l in enumerate(clusters):
-        middle = NAME + CELL * i + CELL / 2
+        middle = left + CELL * i + CELL / 2
         drawn += [_text(middle, 12, l, "middle"), _text(middle, 27, _short(mass[l]), "middle")]
     top = float(weights.max()) or 1.0
     for j, v in enumerate(features):
         y = TOP + ROW * j
-        name = str(names[v])
-        cut = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        drawn.append(_text(NAME - 6, y + 12, cut))
+        drawn.append(_text(left - 6, y + 12, shown[j]))
         for i, l in enumerate(clusters):
             shade = 0.06 + 0.94 * weights[l, v] / top
-            tip = f"{name}, cluster {l}: weight {weights[l, v]:.3g}"
+            tip = f"{names[v]}, cluster {l}: weight {weights[l, v]:.3g}"
             drawn.append(
-                f'<rect x="{NAME + CELL * i + 1}" y="{y}" width="{CELL - 2}" '
-                f'height="{ROW - 2}" fill="#a3541a" fill-opacity="{shade:.2f}">'
+                f'<rect x="{left + CELL * i + 1}" y="{y}" width="{CELL - 2}" '
+                f'height="{ROW - 2}" fill="{COLOR}" fill-opacity="{shade:.2f}">'
                 f"<title>{escape(tip)}</title></rect>"
             )
     return (
@@ -131,9 +136,9 @@ def _caption(weights, n_clusters, n_features, is_uniform):
     if is_uniform:
         said.append("All features have the same weight.")
     elif n_features < m:
-        said.append(f"Weights of the {n_features} heaviest of {m:,} features; dark is heavy.")
-    else:
-        said.append("Weights of the features; dark is heavy.")
+        said.append(f"The {n_features} heaviest of {m:,} features.")
+    if not is_uniform:
+        said.append("Weights: the stronger the colour, the higher.")
     return " ".join(said)
 
 

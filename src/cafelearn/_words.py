@@ -1,4 +1,4 @@
-"""Short lists and suggestions for messages."""
+"""Short lists and names, and suggestions, for messages."""
 
 import difflib
 
@@ -8,6 +8,18 @@ def listed(items, show=repr, most=8):
     items = list(items)
     shown = ", ".join(show(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
+
+def shortened(name, length):
+    """Shorten a name to at most `length` characters.
+
+    The middle of a long name is left out, because names often differ at their ends.
+    """
+    text = str(name)
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    return f"{text[: length - tail - 1]}…{text[-tail:]}"
 
 
 def suggestion(name, known):

@@ -22,6 +22,15 @@ from cafelearn.experiments.published import (
 )
 from cafelearn.experiments.ranking import Ranking, paired_tests, rank_methods
 
+__all__ = [
+    "Comparison",
+    "compare",
+    "configurations_won",
+    "improvement",
+    "pair_differences",
+    "summary",
+]
+
 # Each extractor of the paper: with CAFE and without.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
 # Pairs of methods to test; those that were not run are left out.

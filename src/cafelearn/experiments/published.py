@@ -12,6 +12,16 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+__all__ = [
+    "against_published",
+    "agreement",
+    "cell_means",
+    "check_results",
+    "name_group",
+    "paper_methods",
+    "published",
+]
+
 # A configuration; the paper has 9 x 2 x 3 = 54 of them.
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
 CELL = [*CONFIGURATION, "method"]

@@ -12,6 +12,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+__all__ = [
+    "Outcome",
+    "Ranking",
+    "average_ranks",
+    "cliques",
+    "critical_difference",
+    "friedman",
+    "holm",
+    "paired_tests",
+    "rank_methods",
+    "signed_rank",
+]
+
 
 class Outcome(NamedTuple):
     """A test statistic and its p-value."""

@@ -27,6 +27,8 @@ from cafelearn.experiments.published import (
     published,
 )
 
+__all__ = ["label", "mark", "render", "render_published"]
+
 DATASET_LABELS = {
     "australian_credit": "AustraCC",
     "balance_scale": "Balance",
@@ -216,7 +218,25 @@ def _table(title, methods, cells, beside):
     return _Table(title, methods, rows, beside, int(versions), failed)
 
 
-def label(name):
+def label(name: str) -> str:
+    """Name a data set or a method as the paper's tables do.
+
+    Parameters
+    ----------
+    name : str
+        A name from the columns `dataset` and `method` of results.
+
+    Returns
+    -------
+    str
+        The label; names that the paper does not have are returned as they are.
+
+    Examples
+    --------
+    >>> from cafelearn.experiments.tables import label
+    >>> label("australian_credit"), label("cafe+pca")
+    ('AustraCC', 'CAFE+PCA')
+    """
     if name in DATASET_LABELS:
         return DATASET_LABELS[name]
     paper = name.upper() if name in paper_methods() else name

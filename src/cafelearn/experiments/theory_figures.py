@@ -8,8 +8,10 @@ import numpy as np
 
 from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
 
-# Lightness increases with p, so that the figures work in greyscale; exponents also differ in
-# their markers.
+__all__ = ["draw_figures"]
+
+# The order of p is an order of lightness, so the figures survive grey print; markers tell
+# the exponents apart where colours do not.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STYLE = {
     "font.size": 10,

@@ -38,6 +38,8 @@ from cafelearn.experiments.plan import named_seed
 from cafelearn.theory import certificate, normalized_objective, objective_bounds
 from cafelearn.theory.certificate import FAILS, HOLDS
 
+__all__ = ["TheoryStudy", "mixture", "summary", "theory_study"]
+
 EXPONENTS = (1.1, 1.5, 2.0, 5.0)
 N_ROWS, N_CLUSTERS, N_INFORMATIVE, N_NOISE = 1000, 3, 4, 4
 N_FEATURES = N_INFORMATIVE + N_NOISE

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-# The palette of Okabe and Ito, suitable for the common kinds of colour blindness.
+from cafelearn._words import shortened
+
+# The palette of Okabe and Ito, which the common kinds of colour blindness tell apart.
 COLORS = (
     "#0072B2",
     "#E69F00",
@@ -24,14 +26,8 @@ def group_style(position):
 
 
 def plain_text(name, length=LABEL_LENGTH):
-    """Shorten a name to one line and escape it for matplotlib.
-
-    The middle of a long name is left out, because names often differ at their ends.
-    """
-    text = " ".join(str(name).split())
-    if len(text) > length:
-        tail = length // 3
-        text = f"{text[: length - tail - 1]}…{text[-tail:]}"
+    """Shorten a name to one line and escape it for matplotlib."""
+    text = shortened(" ".join(str(name).split()), length)
     # matplotlib would read text between two dollar signs as mathematics.
     return text.replace("$", r"\$")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pandas as pd
 
+from cafelearn._typing import Estimator, MatrixLike
 from cafelearn.explanation import explain
 from cafelearn.plotting._axes import COLORS, panels, plain_text
 
@@ -116,8 +117,8 @@ class ExplanationDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Estimator,
+        X: MatrixLike,
         row: int,
         *,
         max_features: int = MOST,

@@ -1,12 +1,13 @@
 """LoadingsDisplay: coefficients of the variables in each extracted feature."""
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
 from cafelearn._cafe import CAFE
+from cafelearn._typing import Estimator
 from cafelearn.plotting._axes import panels
 from cafelearn.plotting._estimators import check_estimator, check_weights_table
 from cafelearn.plotting._heat_map import draw_heat_map, figure_size
@@ -70,7 +71,7 @@ class LoadingsDisplay:
         *,
         max_features: int | None = None,
         annotate: bool | None = None,
-        cmap="RdBu_r",
+        cmap: Any = "RdBu_r",
         colorbar: bool = True,
         im_kw: dict | None = None,
     ) -> Self:
@@ -135,11 +136,11 @@ class LoadingsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
+        estimator: Estimator,
         *,
         max_features: int | None = None,
         annotate: bool | None = None,
-        cmap="RdBu_r",
+        cmap: Any = "RdBu_r",
         colorbar: bool = True,
         im_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,

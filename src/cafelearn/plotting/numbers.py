@@ -8,6 +8,7 @@ import pandas as pd
 from cafelearn._cafe import CAFE
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
+from cafelearn._typing import Estimator
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
 
@@ -117,7 +118,9 @@ class NumberOfClustersDisplay:
         return self
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: "Axes | ArrayLike | None" = None) -> Self:
+    def from_estimator(
+        cls, estimator: Estimator, *, ax: "Axes | ArrayLike | None" = None
+    ) -> Self:
         """Draw stability and score of the numbers of clusters that an estimator tried.
 
         Parameters

@@ -16,6 +16,7 @@ import sklearn
 
 import cafelearn
 from cafelearn._files import atomic_path, check_output
+from cafelearn._words import shortened
 
 ASSETS = files("cafelearn.report") / "assets"
 SCRIPTS = ("theme.js", "tips.js", "tables.js", "scatter.js", "copy.js")
@@ -90,9 +91,8 @@ def count(value) -> str:
 
 
 def short(text, length=LONGEST_NAME) -> str:
-    """Convert an object to text of limited length."""
-    text = str(text)
-    return text if len(text) <= length else text[: length - 1] + "…"
+    """Convert an object to text of limited length; a filter of the templates."""
+    return shortened(text, length)
 
 
 def join(words) -> str:

@@ -72,7 +72,8 @@ def weights_table(facts) -> Table:
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
-    top = float(weights.max()) or 1.0
+    # Equal weights are all the largest, but none stands out.
+    top = 1.0 if facts.is_uniform else float(weights.max()) or 1.0
     # Two digits of the weight 1 / m.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
     rows = [

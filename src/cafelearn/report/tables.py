@@ -11,6 +11,7 @@ from cafelearn.report.page import count, number, short
 # A larger heat map would make the file large and the page slow.
 MOST_CELLS = 40_000
 FEWEST_FEATURES = 50
+LONG = 40  # characters of a name
 
 
 class Cell(NamedTuple):
@@ -63,6 +64,11 @@ class Table:
     def choices(self, index):
         """Return the distinct texts of a column, in the order of their first appearance."""
         return list(dict.fromkeys(row[index].text for row in self.rows))
+
+    @property
+    def has_long_names(self):
+        """Whether names of rows need a wide column, or they make the rows high."""
+        return any(len(row[0].text) > LONG for row in self.rows)
 
     @property
     def boxes(self):

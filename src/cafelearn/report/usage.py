@@ -119,7 +119,9 @@ def _same(value, default):
 
 def _model_code(facts, code):
     """Return the name of the model's variable and the code that makes it."""
-    inner = facts.inner
+    # As it was given: a table's own groups are added to the fitted one.
+    given = facts.estimator.cafe if facts.is_table else None
+    inner = facts.inner if given is None else given
     kind = type(inner).__name__
     code.imports.add(f"from cafelearn import {kind}")
     settings = code.changed(inner, always=("n_clusters",), never=SILENT)

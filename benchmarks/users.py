@@ -1,0 +1,209 @@
+"""Time of a fit against the number of rows: ``python -m benchmarks.users``.
+
+Writes docs/results/users.csv, docs/images/users.png and the table at the top of
+docs/benchmarks.md. Times are those of the processor, on one thread, so that other work on
+the machine hardly counts. Ten minutes on an idle machine: a method that would take more than
+`LIMIT` seconds at the next number of rows, if it grew as it did before, is not tried there.
+"""
+
+import argparse
+import time
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from sklearn.cluster import HDBSCAN, KMeans
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from benchmarks.descent import blobs
+from benchmarks.pages import DOCS, replace_part
+from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn.experiments._markdown import markdown_table
+
+mpl.use("Agg")
+
+ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
+FEATURES, CLUSTERS = 20, 5
+LIMIT = 90  # seconds
+# Fits are repeated once, because the first of a size may be the first to need some compiled
+# code, and short ones, of less than so many seconds together, once more.
+SHORT = 2
+
+
+def umap(X):
+    from umap import UMAP
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        UMAP(n_jobs=1).fit(X)
+
+
+# With the defaults, which are one thread for most of them.
+METHODS = {
+    "CAFE": lambda X: CAFE(CLUSTERS, random_state=0).fit(X),
+    "MinkowskiWeightedKMeans": lambda X: MinkowskiWeightedKMeans(CLUSTERS, random_state=0).fit(
+        X
+    ),
+    "KMeans": lambda X: KMeans(CLUSTERS, random_state=0).fit(X),
+    "KMeans, 10 starts": lambda X: KMeans(CLUSTERS, n_init=10, random_state=0).fit(X),
+    "GaussianMixture": lambda X: GaussianMixture(CLUSTERS, random_state=0).fit(X),
+    "HDBSCAN": lambda X: HDBSCAN(copy=True).fit(X),
+    "umap-learn": umap,
+}
+LOOKS = {
+    "CAFE": {"color": "#0072B2", "lw": 2.6},
+    "MinkowskiWeightedKMeans": {"color": "#56B4E9", "lw": 2.6},
+    "KMeans": {"color": "#000000", "ls": "--"},
+    "KMeans, 10 starts": {"color": "#777777", "ls": "--"},
+    "GaussianMixture": {"color": "#009E73"},
+    "HDBSCAN": {"color": "#D55E00"},
+    "umap-learn": {"color": "#CC79A7"},
+}
+
+
+def time_fit(fit, X):
+    """Best time of some fits to the same rows."""
+    times = []
+    while len(times) < 2 or (len(times) < 3 and sum(times) < SHORT):
+        begin = time.process_time()
+        fit(X)
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def expected(sizes, seconds, n_rows):
+    """Time for more rows by the growth between the last two sizes, linear to quadratic."""
+    if not seconds:
+        return 0.0
+    growth = 1.0
+    if len(seconds) > 1:
+        measured = np.log(seconds[-1] / seconds[-2]) / np.log(sizes[-1] / sizes[-2])
+        growth = min(max(measured, 1.0), 2.0)
+    return seconds[-1] * (n_rows / sizes[-1]) ** growth
+
+
+def measure(methods, rows, limit, note):
+    """A row for each method and number of rows that was tried."""
+    warnings.simplefilter("ignore")
+    found = []
+    for method in methods:
+        fit = METHODS[method]
+        fit(blobs(min(rows), FEATURES, CLUSTERS))
+        sizes, seconds = [], []
+        for n_rows in rows:
+            guess = expected(sizes, seconds, n_rows)
+            if guess > limit:
+                note(f"{method}, {n_rows:,} rows: not tried, about {guess:.0f} s")
+                break
+            sizes.append(n_rows)
+            seconds.append(time_fit(fit, blobs(n_rows, FEATURES, CLUSTERS)))
+            note(f"{method}, {n_rows:,} rows: {seconds[-1]:.3f} s")
+        found += [
+            {"method": method, "rows": n_rows, "seconds": round(spent, 4)}
+            for n_rows, spent in zip(sizes, seconds, strict=True)
+        ]
+    return pd.DataFrame(found)
+
+
+def spread(places, gap):
+    """Move sorted places apart until none is closer to the next than `gap`."""
+    places = np.array(places, dtype=float)
+    for _ in range(200):
+        short = gap - np.diff(places)
+        if (short <= 1e-9).all():
+            break
+        push = np.maximum(short, 0) / 2
+        places[:-1] -= push
+        places[1:] += push
+    return places
+
+
+def draw(table, path):
+    """Seconds against rows; each line bears its name."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8.2, 4.8), layout="constrained")
+    ends = {}
+    for method, line in table.groupby("method", sort=False):
+        axes.plot("rows", "seconds", marker="o", ms=4, data=line, **LOOKS[method])
+        ends[method] = line.iloc[-1]
+    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds for a fit")
+    sizes = sorted(set(table["rows"]))
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.xaxis.minorticks_off()
+    ticks = {0.001: "1 ms", 0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min"}
+    shortest, longest = table["seconds"].min(), table["seconds"].max()
+    shown = [tick for tick in ticks if shortest / 4 < tick < 2 * longest]
+    axes.set_yticks(shown, [ticks[tick] for tick in shown])
+    axes.yaxis.minorticks_off()
+    axes.grid(alpha=0.3, lw=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    names = sorted(ends, key=lambda method: ends[method]["seconds"])
+    heights = np.log10([ends[method]["seconds"] for method in names])
+    gap = 0.055 * np.diff(np.log10(axes.get_ylim()))[0]
+    for method, height in zip(names, spread(heights, gap), strict=True):
+        end = ends[method]
+        stopped = "" if end["rows"] == sizes[-1] else " (stopped)"
+        axes.annotate(
+            method + stopped,
+            (end["rows"], end["seconds"]),
+            (sizes[-1] * 1.25, 10**height),
+            color=LOOKS[method]["color"],
+            va="center",
+            fontsize=9,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "#bbbbbb", "shrinkB": 4},
+        )
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def words(seconds):
+    """A time in two digits."""
+    if np.isnan(seconds):
+        return "-"
+    if seconds < 0.1:
+        return f"{seconds * 1e3:.2g} ms"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def as_markdown(table):
+    """Methods down, rows across."""
+    wide = table.pivot(index="method", columns="rows", values="seconds")
+    wide = wide.loc[table["method"].unique()]
+    lines = zip(wide.index, wide.to_numpy(), strict=True)
+    names = ["one fit", *(f"{size:,} rows" for size in wide)]
+    return markdown_table(names, [[method, *map(words, line)] for method, line in lines])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draw", action="store_true", help="only draw what is measured")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds")
+    options = parser.parse_args()
+    path = DOCS / "results" / "users.csv"
+    if not options.draw:
+        with threadpool_limits(1):
+            table = measure(
+                options.methods,
+                sorted(options.rows),
+                options.limit,
+                lambda line: print(line, flush=True),
+            )
+        if set(options.methods) < set(METHODS):
+            kept = pd.read_csv(path).query("method not in @options.methods")
+            table = pd.concat([kept, table])
+        order = table["method"].map(list(METHODS).index)
+        table = table.assign(order=order).sort_values(["order", "rows"]).drop(columns="order")
+        table.to_csv(path, index=False)
+    table = pd.read_csv(path)
+    draw(table, DOCS / "images" / "users.png")
+    replace_part("benchmarks.md", "python -m benchmarks.users", as_markdown(table))
+
+
+if __name__ == "__main__":
+    main()

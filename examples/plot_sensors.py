@@ -1,0 +1,88 @@
+"""
+Sensors: which one to trust, and when
+=====================================
+
+A machine with three modes, and sensors that are of use in some of them only.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
+
+from cafelearn import CAFE
+from cafelearn.plotting import NoisePairsDisplay
+
+# %%
+# A pump runs in three modes. Twelve sensors are read every minute for 20 hours. Each sensor
+# has a level for each mode, but a third of the pairs of mode and sensor are useless: a flow
+# meter below its threshold while idle, a microphone that hears only the machine next to it, and
+# so on. There a reading is anything in the sensor's range.
+
+rng = np.random.default_rng(1)
+MODES = ("idle", "normal", "boost")
+SENSORS = (
+    *("flow", "pressure in", "pressure out", "current", "voltage", "speed"),
+    *("vibration x", "vibration y", "sound", "oil temperature", "case temperature", "torque"),
+)
+switches = np.sort(rng.choice(np.arange(60, 1200, 20), 14, replace=False))
+mode = np.repeat(rng.permutation(np.arange(15) % 3), np.diff([0, *switches, 1200]))
+levels = rng.uniform(40, 60, size=(3, len(SENSORS)))
+useless = np.zeros((3, len(SENSORS)), dtype=bool)
+useless.flat[rng.choice(useless.size, useless.size // 3, replace=False)] = True
+readings = rng.normal(levels[mode], 4)
+readings = np.where(useless[mode], rng.uniform(0, 100, readings.shape), readings)
+table = pd.DataFrame(readings, columns=SENSORS)
+
+# %%
+# Which mode was the machine in? k-means relies on all sensors alike. CAFE finds the modes
+# together with the sensors to rely on in each.
+
+cafe = CAFE(3, random_state=0).fit(table)
+scaled = StandardScaler().fit_transform(table)
+plain = KMeans(3, n_init=20, random_state=0).fit_predict(scaled)
+for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
+    print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
+
+# %%
+# The signal of the sensor with the most useless modes, and the modes as CAFE reads them from
+# all sensors, beside the log of the machine.
+
+worst = int(useless.sum(axis=0).argmax())
+hours = np.arange(len(table)) / 60
+mode_of = pd.crosstab(cafe.labels_, mode).idxmax(axis=1).to_numpy()
+figure, axes = plt.subplots(2, 1, figsize=(9, 4.2), sharex=True, layout="constrained")
+axes[0].plot(hours, table.iloc[:, worst], ".", ms=2.5, color="#0072B2")
+axes[0].set_ylabel(SENSORS[worst])
+axes[1].plot(hours, mode, drawstyle="steps-post", color="#BBBBBB", lw=6, label="log")
+axes[1].plot(hours, mode_of[cafe.labels_], ".", ms=3, color="#D55E00", label="CAFE")
+axes[1].set_yticks(range(3), MODES)
+axes[1].set_xlabel("hours")
+axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), markerscale=3)
+plt.show()
+
+# %%
+# In practice nobody knows which sensors are useless. The weights say so: those with less than a
+# third of an equal share, by cluster.
+
+for cluster, row in cafe.weights_frame().iterrows():
+    doubtful = row[row < 1 / 3 / len(row)].index
+    print(f"{cluster}: do not rely on {', '.join(doubtful)}")
+
+# %%
+# Here it is known. A dark cell is a low weight, a cross marks a useless sensor.
+
+display = NoisePairsDisplay.from_estimator(
+    cafe, useless, mode, class_names=MODES, feature_names=SENSORS
+)
+print(f"useless pairs ranked below the others: {display.ranked_right:.0%}")
+plt.show()
+
+# %%
+# **What was learnt:** the mode can be read from the sensors without a log, and for each mode
+# there is a list of sensors to repair or to ignore. Leaving out every sensor that fails in some
+# mode would have left few:
+
+print(f"sensors that work in all modes: {(~useless.any(axis=0)).sum()} of {len(SENSORS)}")
