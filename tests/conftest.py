@@ -58,11 +58,11 @@ def cafe(capsys, monkeypatch):
 
     Lines about progress and compilation are removed, because they depend on the machine.
     """
-    from cafelearn import _progress
-    from cafelearn.cli import main, progress
+    from cafelearn import _compiling_note, _progress
+    from cafelearn.cli import main
 
     monkeypatch.setattr(_progress, "SECONDS", math.inf)
-    monkeypatch.setattr(progress, "kernels_are_compiled", lambda n_rows=0: True)
+    monkeypatch.setattr(_compiling_note, "kernels_are_compiled", lambda: True)
 
     def run(*args):
         code = main([str(arg) for arg in args])

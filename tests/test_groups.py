@@ -9,7 +9,8 @@ from sklearn.datasets import load_wine
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder, TabularCAFE
 from cafelearn._candidates import Candidate
-from cafelearn._solver.kernels.weights import CLUSTER, make_groups, update_weights
+from cafelearn._solver.kernels.cells import WEIGHT
+from cafelearn._solver.kernels.weights import CLUSTER, cells_of, make_groups, update_weights
 from cafelearn._variable_scaling import fit_scalers
 from cafelearn._variables import check_groups, codes_of
 from cafelearn.explanation import explain
@@ -59,10 +60,10 @@ def test_weight_update_against_plain_numpy(p, offset):
     rng = np.random.default_rng(1)
     D = rng.exponential(size=(4, 7))
     codes = np.array([0, 1, 0, 2, 1, 3, 0])
-    weights = np.empty_like(D)
+    cells = cells_of(np.log(D))
     log_offset = np.log(offset) if offset else -np.inf
-    update_weights(weights, np.log(D), log_offset, p, CLUSTER, make_groups(7, codes))
-    assert_allclose(weights, reference_weights(D, codes, p, offset), rtol=1e-12)
+    update_weights(cells, log_offset, p, CLUSTER, make_groups(7, codes), False)
+    assert_allclose(cells[:, WEIGHT], reference_weights(D, codes, p, offset), rtol=1e-12)
 
 
 def test_grouped_weights_minimise_the_objective():

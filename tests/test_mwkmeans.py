@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans, RangeScaler
+from cafelearn.theory import certificate
 from conftest import make_blobs
 
 OFFSETS = (0.0, "fixed", "mean", 0.7)
@@ -351,19 +352,28 @@ class TestUnusualData:
     def test_constant_features(self, p, blobs):
         X, _ = blobs
         X = np.column_stack([X, np.full(len(X), 7.0)])
-        exact = MinkowskiWeightedKMeans(3, p=p, dispersion_offset=0, random_state=0)
-        # To the letter of Eq. 4 the constant takes it all, and every row is as near to one
-        # centre as to the others.
-        with (
-            pytest.warns(UserWarning, match=r"1 of X are constant \(6\)"),
-            pytest.warns(ConvergenceWarning),
-        ):
-            exact.fit(X)
-        np.testing.assert_array_equal(exact.feature_weights_[exact.labels_[0], -1], 1)
-        np.testing.assert_array_equal(exact.cluster_centers_[:, -1], 7)
-        offset = MinkowskiWeightedKMeans(3, p=p, random_state=0).fit(X)
-        assert len(np.unique(offset.labels_)) == 3
-        assert (offset.feature_weights_[:, -1] < 1).all()
+        for options in ({"dispersion_offset": 0}, {}, {"weighting": "uniform"}):
+            model = MinkowskiWeightedKMeans(3, p=p, random_state=0, **options).fit(X)
+            without = MinkowskiWeightedKMeans(3, p=p, random_state=0, **options).fit(X[:, :-1])
+            assert (model.feature_weights_[:, -1] == 0).all()
+            assert (model.cluster_centers_[:, -1] == 7).all()
+            np.testing.assert_array_equal(
+                model.feature_weights_[:, :-1], without.feature_weights_
+            )
+            np.testing.assert_array_equal(model.labels_, without.labels_)
+            np.testing.assert_array_equal(model.labels_, model.predict(X))
+            # A new value in the constant column changes nothing.
+            moved = X + np.eye(X.shape[1])[-1]
+            np.testing.assert_array_equal(model.transform(moved), model.transform(X))
+            assert certificate(model, X).all_hold
+
+    def test_constant_variables(self, blobs):
+        X = np.column_stack([blobs[0], np.full((len(blobs[0]), 2), 7.0)])
+        groups = [0, 0, 1, 2, 3, 3, 4, 4]
+        model = MinkowskiWeightedKMeans(3, p=1.5, feature_groups=groups, random_state=0).fit(X)
+        assert (model.feature_weights_[:, 6:] == 0).all()
+        assert (model.feature_weights_[:, :6] > 0).all()
+        assert certificate(model, X).all_hold
 
     def test_zero_weights_do_not_count(self, blobs):
         X, _ = blobs

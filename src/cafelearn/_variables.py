@@ -75,6 +75,33 @@ def of_variables(values, codes):
     return values if codes is None else values[..., np.unique(codes, return_index=True)[1]]
 
 
+def used_columns(ranges, codes):
+    """Return for each column whether its variable varies; constant ones get no weight.
+
+    If nothing varies, all columns are used.
+    """
+    varies = np.asarray(ranges) > 0
+    if codes is not None:
+        varies = (np.bincount(codes, varies) > 0)[codes]
+    return varies if varies.any() else np.ones_like(varies)
+
+
+def fitted_columns(model):
+    """Return for each column of a fitted MinkowskiWeightedKMeans whether it may have weight."""
+    ranges = getattr(model, "_ranges", None)  # missing in older model files
+    if ranges is None or len(ranges) != model.feature_weights_.shape[1]:
+        return np.ones(model.feature_weights_.shape[1], dtype=bool)
+    return used_columns(ranges, variable_codes(model))
+
+
+def fitted_variables(model):
+    """Return weights and dispersions of the variables that may have weight, columns last."""
+    codes = variable_codes(model)
+    used = of_variables(fitted_columns(model), codes)
+    weights = of_variables(model.feature_weights_, codes)
+    return weights[:, used], sum_over_variables(model.dispersions_, codes)[:, used]
+
+
 def sum_over_variables(values, codes):
     """Sum values over the columns of each variable; columns last."""
     if codes is None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._variables import of_variables, sum_over_variables, variable_codes
+from cafelearn._variables import fitted_variables, of_variables, variable_codes
 from cafelearn._warning import warn_caller
 
 __all__ = ["DiagnosisWarning", "Finding"]
@@ -91,10 +91,10 @@ def check_weights(model, names=None):
         return
     codes = variable_codes(model)
     weights = of_variables(model.feature_weights_, codes)
-    D = sum_over_variables(model.dispersions_, codes)
+    used, D = fitted_variables(model)
     if codes is not None:
         names = list(dict.fromkeys(model.feature_groups_.tolist()))
-    k, m = weights.shape
+    k, m = used.shape
     alone = np.flatnonzero(weights.max(axis=1) >= DOMINANT)
     if m > 2 and len(alone):
         heaviest = weights.argmax(axis=1)[alone]

@@ -15,10 +15,9 @@ from cafelearn._validation import countable_weights, ordinary_units
 from cafelearn._variables import (
     check_groups,
     codes_of,
+    fitted_variables,
     largest_sums,
     several_columns,
-    sum_over_variables,
-    variable_codes,
 )
 from cafelearn.theory import normalized_objective
 
@@ -378,7 +377,7 @@ def by_agreement(models, scores, agreement):
 
     def rank(i):
         # Rounded, so that the order of summation does not decide.
-        dispersions = sum_over_variables(models[i].dispersions_, variable_codes(models[i]))
+        _, dispersions = fitted_variables(models[i])
         position = normalized_objective(dispersions, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i
 

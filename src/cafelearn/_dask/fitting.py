@@ -12,7 +12,8 @@ from cafelearn._dask.sampling import sample
 from cafelearn._dask.starts import check_init, draw_samples, initial_centers
 from cafelearn._solver.descent import one_cluster_problem
 from cafelearn._solver.kernels.cells import LOG_DISPERSION
-from cafelearn._solver.scales import data_scale, half_span, is_constant
+from cafelearn._solver.scales import data_scale, half_span
+from cafelearn._solver.seeding import groups_of
 from cafelearn._solver.starts import (
     NO_UNITS,
     Job,
@@ -25,7 +26,6 @@ from cafelearn._solver.starts import (
     set_attributes,
     start_seeds,
     uses_offset,
-    warn_of_constant_features,
 )
 from cafelearn._validation import check_enough_rows, check_span, weight_exponent
 from cafelearn._variables import set_variables
@@ -189,11 +189,11 @@ def _prepare(models, blocks, extents, units):
     for model in models:
         model.n_features_in_ = blocks.shape[1]
         set_variables(model)
-        warn_of_constant_features(model, is_constant(extents.low, extents.high))
     jobs = []
     offsets = _log_offsets(models, blocks, extents, feature_scale, units)
     for model, offset in zip(models, offsets, strict=True):
-        problem = problem_of(model, blocks, scale, offset)
+        groups = groups_of(model, extents.low, extents.high)
+        problem = problem_of(model, blocks, scale, offset, groups)
         jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
         jobs[-1].units, jobs[-1].ranges = units, half_span(extents.low, extents.high)
     return jobs, offsets

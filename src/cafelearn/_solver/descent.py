@@ -175,6 +175,7 @@ def descend(
     the result has the same bits for any number. `interrupted` is an Event that ends it.
     """
     interrupted = interrupted or Event()
+    X = np.ascontiguousarray(X)  # as the kernels assume
     centers = np.ascontiguousarray(centers, dtype=X.dtype)
     state = start(centers, feature_scale, problem, weights)
     rows = Rows(X, sample_weight, np.full(len(X), -1, dtype=np.int32))

@@ -39,6 +39,7 @@ from cafelearn._solver.kernels.weights import (
     log_mean_dispersion,
     log_objective,
     make_groups,
+    uniform_weights,
     update_weights,
 )
 
@@ -87,15 +88,15 @@ class State(NamedTuple):
         return float(self.path[-1])
 
 
-def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", variables=None):
+def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", groups=None):
     """A Problem for rows like X. `offset` is "mean" or the log of a constant.
 
-    `variables` are the numbers of the variables that the columns belong to.
+    Each column is a variable of its own if there are no `groups`.
     """
     moving = isinstance(offset, str)
     return Problem(
         make_geometry(p, X.dtype),
-        make_groups(X.shape[1], variables),
+        make_groups(X.shape[1]) if groups is None else groups,
         WEIGHTINGS[weighting].code,
         float(scale),
         moving,
@@ -110,7 +111,7 @@ def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", variab
 def start(centers, feature_scale, problem, weights=None):
     """The state before the first pass; weights are uniform if not given."""
     if weights is None:
-        weights = np.full_like(centers, 1.0 / problem.groups.n_variables)
+        weights = uniform_weights(problem.groups, *centers.shape, centers.dtype)
     return State(
         make_cells(centers, weights.astype(centers.dtype), problem.scale, feature_scale),
         np.zeros(problem.max_iter + 1, dtype=np.uint64),
@@ -157,9 +158,10 @@ def _reseed(cells, counters, sums, problem):
             if sums[l, SUM_MASS, 0] == 0:
                 counters[RESEEDED] += 1
                 cells[l, MEMBERS, 0] = 0
-                uniform = rounded(1 / (len(problem.groups.bounds) - 1), problem.geometry.single)
                 for v in range(n_features):
                     cells[l, CENTER, v] = common[FARTHEST_ROW, v]
+                uniform = rounded(1 / (len(problem.groups.bounds) - 1), problem.geometry.single)
+                for v in problem.groups.order:
                     cells[l, WEIGHT, v] = uniform
                 _scale_weights(cells, problem.scale, problem.geometry.single)
                 return True

@@ -16,10 +16,16 @@ from cafelearn._solver.kernels.assign import hash_of as mix
 from cafelearn._solver.kernels.assign import project_rows
 from cafelearn._solver.kernels.cells import WEIGHT
 from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
-from cafelearn._solver.kernels.weights import cells_of, log_mean_dispersion, update_weights
+from cafelearn._solver.kernels.weights import (
+    cells_of,
+    log_mean_dispersion,
+    make_groups,
+    uniform_weights,
+    update_weights,
+)
 from cafelearn._solver.placing import assign, distances, make_model
 from cafelearn._solver.scales import data_scale, half_span
-from cafelearn._variables import variable_codes
+from cafelearn._variables import used_columns, variable_codes
 
 # Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
 # all rows in one place, it goes by a number that each row has on its own.
@@ -31,6 +37,12 @@ KEPT_BITS = 24
 TIE = 1e-9
 # Below this fraction of its range a value is as good as the smallest one.
 NOTHING = 2.0**-45
+
+
+def groups_of(estimator, low, high):
+    """The variables of an estimator that vary, for data of these extrema."""
+    codes = variable_codes(estimator)
+    return make_groups(len(low), codes, used_columns(half_span(low, high), codes))
 
 
 class StartRows(NamedTuple):
@@ -70,9 +82,9 @@ def _plus_plus(estimator, rows):
 
 def _anomalous(estimator, rows):
     scale, feature_scale = data_scale(rows.low, rows.high)
-    weighting, variables = estimator.weighting, variable_codes(estimator)
+    groups = groups_of(estimator, rows.low, rows.high)
     problem = make_problem(
-        rows.X, estimator.p, scale, rows.offset, 1, 0.0, weighting, variables
+        rows.X, estimator.p, scale, rows.offset, 1, 0.0, estimator.weighting, groups
     )
     return lambda seed: anomalous(
         rows.X, estimator.n_clusters, rows.sample_weight, feature_scale, problem
@@ -388,7 +400,7 @@ def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
 def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
     """Members and centre of the cluster around the row farthest from `middle`."""
     p, scale = problem.geometry.p, problem.scale
-    weights = np.full((2, X.shape[1]), 1 / problem.groups.n_variables, dtype=X.dtype)
+    weights = uniform_weights(problem.groups, 2, X.shape[1], X.dtype)
     _, away = assign(X, make_model(middle[None, :], weights[:1], p, scale, X.dtype))
     seed = np.argmax(away)
     center = X[seed]

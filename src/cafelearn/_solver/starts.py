@@ -25,7 +25,6 @@ from cafelearn._solver.scales import (
     exceeds_single,
     extreme_unit,
     half_span,
-    is_constant,
 )
 from cafelearn._validation import (
     check_data,
@@ -34,8 +33,7 @@ from cafelearn._validation import (
     ordinary_weights,
     weight_exponent,
 )
-from cafelearn._variables import set_variables, variable_codes
-from cafelearn._warning import warn_caller
+from cafelearn._variables import set_variables, used_columns, variable_codes
 
 # Starts often end in the same clustering; rounding must not decide between them.
 TIE = 1e-9
@@ -142,7 +140,8 @@ def is_sampled(estimator, n_rows):
 def sample_job(job, rows, mass, low, high, offset):
     """The Job of the same starts on a sample of the rows, with weights that stand for all."""
     estimator, scale = job.estimator, job.problem.scale
-    problem = problem_of(estimator, rows, scale, offset)
+    groups = seeding.groups_of(estimator, low, high)
+    problem = problem_of(estimator, rows, scale, offset, groups)
     start = seeding.make_start(estimator, seeding.StartRows(rows, mass, low, high, offset))
     sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
     sampled.units = job.units
@@ -170,7 +169,6 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     # Rows without weight must not count, not even for the scale.
     weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
     low, high = weighed.min(axis=0), weighed.max(axis=0)
-    warn_of_constant_features(estimator, is_constant(low, high))
     shown, scale = X, data_scale(low, high)[0]
     units = Units(extreme_unit(scale, X.dtype), exponent)
     if units.data != 1:
@@ -181,7 +179,8 @@ def prepare(estimator, X, sample_weight=None, shared=None):
         lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1],
         units,
     )
-    problem = problem_of(estimator, X, scale, offset)
+    groups = seeding.groups_of(estimator, low, high)
+    problem = problem_of(estimator, X, scale, offset, groups)
     job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
     job.units, job.ranges = units, half_span(low, high)
     if is_sampled(estimator, len(X)):
@@ -197,7 +196,7 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     return job
 
 
-def problem_of(estimator, X, scale, offset):
+def problem_of(estimator, X, scale, offset, groups):
     """The Problem of an estimator on these rows."""
     return make_problem(
         X,
@@ -207,7 +206,7 @@ def problem_of(estimator, X, scale, offset):
         estimator.max_iter,
         estimator.tol,
         estimator.weighting,
-        variable_codes(estimator),
+        groups,
     )
 
 
@@ -291,20 +290,6 @@ def to_units(log_values):
         return np.exp(log_values)
 
 
-def warn_of_constant_features(estimator, constant):
-    offset = estimator.dispersion_offset
-    if isinstance(offset, str) or offset > 0 or not uses_offset(estimator):
-        return
-    if constant.any() and not constant.all():
-        names = getattr(estimator, "feature_names_in_", np.arange(len(constant)))[constant]
-        shown = ", ".join(repr(name) for name in names[:5].tolist())
-        warn_caller(
-            f"{type(estimator).__name__}(dispersion_offset=0) gives all weight to features "
-            f"that do not vary, and {len(names)} of X are constant ({shown}"
-            f"{', ...' if len(names) > 5 else ''}). Drop them or use an offset."
-        )
-
-
 def start_seeds(estimator):
     """One SeedSequence for each start."""
     init = estimator.init
@@ -326,7 +311,8 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
         return offset
     if isinstance(offset, str):
         log_dispersions = np.atleast_2d(one_cluster_dispersions())
-        groups = make_groups(log_dispersions.shape[1], variable_codes(estimator))
+        used = used_columns(np.isfinite(log_dispersions[0]), variable_codes(estimator))
+        groups = make_groups(log_dispersions.shape[1], variable_codes(estimator), used)
         mean = log_mean_dispersion(cells_of(log_dispersions), groups)
         return mean + np.log(0.1 / estimator.n_clusters)
     return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf

@@ -10,7 +10,7 @@ from cafelearn._cafe import CAFE
 from cafelearn._labels import family_positions
 from cafelearn._solver.starts import uses_offset
 from cafelearn._typing import Estimator
-from cafelearn._variables import of_variables, sum_over_variables, variable_codes
+from cafelearn._variables import fitted_variables
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
 from cafelearn.theory import objective_bounds
@@ -241,9 +241,8 @@ def _final_bounds(model):
     """
     if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
-    codes, p = variable_codes(model), float(model.p)
-    D = sum_over_variables(model.dispersions_.astype(np.float64), codes)
-    weights = of_variables(model.feature_weights_.astype(np.float64), codes)
+    weights, D = (values.astype(np.float64) for values in fitted_variables(model))
+    p = float(model.p)
     share = float((weights**p).sum())
     if isinstance(model.dispersion_offset, str) and model.dispersion_offset == "mean":
         offset = D.mean()

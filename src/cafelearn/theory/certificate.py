@@ -15,7 +15,13 @@ from cafelearn._solver.scales import data_scale
 from cafelearn._solver.starts import uses_offset
 from cafelearn._typing import Estimator, MatrixLike, VectorLike
 from cafelearn._validation import check_data, check_weights
-from cafelearn._variables import of_variables, sum_over_variables, variable_codes
+from cafelearn._variables import (
+    codes_of,
+    fitted_columns,
+    of_variables,
+    sum_over_variables,
+    variable_codes,
+)
 from cafelearn.theory import formulas as theory
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
@@ -98,7 +104,9 @@ class _Facts:
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
         self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
-        self.X = X.astype(np.float64) * model._scale
+        # Constant variables have no weight and are no part of the claims.
+        used = fitted_columns(model)
+        self.X = X[:, used].astype(np.float64) * model._scale
         self.sample_weight = sample_weight
         self.labels = model.labels_
         if len(self.labels) != len(X):
@@ -106,10 +114,11 @@ class _Facts:
                 f"certificate needs the {len(self.labels)} rows that the model was fitted on, "
                 f"got {len(X)}."
             )
-        self.centers = model.cluster_centers_.astype(np.float64) * model._scale
+        self.centers = model.cluster_centers_[:, used].astype(np.float64) * model._scale
         # The claims are about variables, whose columns share one weight.
-        self.codes = variable_codes(model)
-        self.column_weights = model.feature_weights_.astype(np.float64)
+        codes = variable_codes(model)
+        self.codes = None if codes is None else codes_of(codes[used])
+        self.column_weights = model.feature_weights_[:, used].astype(np.float64)
         self.weights = of_variables(self.column_weights, self.codes)
         D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
         self.D = sum_over_variables(D, self.codes)

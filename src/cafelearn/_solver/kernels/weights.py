@@ -45,11 +45,24 @@ class Groups(NamedTuple):
         return len(self.bounds) - 1
 
 
-def make_groups(n_features, codes=None):
-    """The Groups of columns with these numbers of variables; one variable each if None."""
+def make_groups(n_features, codes=None, used=None):
+    """The Groups of columns with these numbers of variables; one variable each if None.
+
+    Columns that are not `used` belong to no variable, and their weight stays 0.
+    """
     codes = np.arange(n_features) if codes is None else np.asarray(codes)
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-    return Groups(np.argsort(codes, kind="stable").astype(np.int64), bounds.astype(np.int64))
+    columns = np.arange(n_features) if used is None else np.flatnonzero(used)
+    _, codes, sizes = np.unique(codes[columns], return_inverse=True, return_counts=True)
+    order = columns[np.argsort(codes, kind="stable")]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return Groups(order.astype(np.int64), bounds.astype(np.int64))
+
+
+def uniform_weights(groups, n_clusters, n_features, dtype=np.float64):
+    """Equal weights of all variables."""
+    weights = np.zeros((n_clusters, n_features), dtype=dtype)
+    weights[:, groups.order] = 1.0 / groups.n_variables
+    return weights
 
 
 def cells_of(log_dispersion, weights=0.0):
