@@ -27,6 +27,7 @@ ORDER = (
     "_warning",
     "_progress",
     "_seeds",
+    "_gaps",
     "_variables",
     "_solver.kernels",
     "_solver.scales",

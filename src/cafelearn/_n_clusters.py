@@ -19,9 +19,16 @@ from cafelearn._structure import (
     permute,
     permuted_groups,
     quick_scaler,
+    vary,
     varying_columns,
 )
-from cafelearn._validation import check_data, check_weights, distributed, is_dask
+from cafelearn._validation import (
+    check_columns_observed,
+    check_data,
+    check_weights,
+    distributed,
+    is_dask,
+)
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import (
     adjusted_rand_index,
@@ -143,7 +150,8 @@ def _rows(estimator, X, sample_weight, seed):
     (sampling,) = seed.spawn(1)
     if is_dask(X):
         return distributed().sample_rows(estimator, X, sampling, ROWS), None
-    X = check_data(estimator, X)
+    X = check_data(estimator, X, gaps=True)
+    check_columns_observed(estimator, X)
     if sample_weight is None:
         weight, used = None, np.arange(len(X))
     else:
@@ -176,9 +184,8 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     the quick candidates of CAFE, of which the one that describes its own halves best counts.
     `labels` name the variables of the columns, None if each is one of its own.
     """
-    varies = (X[:1] != X).any(axis=0)
     several = [k for k in numbers if k > 1]
-    if not several or not varies.any():
+    if not several or not vary(X).any():
         return _records(numbers, {}, numbers[0], found=not several)
     if model is None:
         X, labels = varying_columns(X, labels)

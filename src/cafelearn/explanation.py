@@ -43,7 +43,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``value`` : the value of the row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``;
+        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``; for a missing
+          value the mean term of the members of the cluster;
         - ``contribution`` : ``second_term - first_term``;
         - ``share`` : ``contribution / sum(abs(contribution))``.
 
@@ -88,7 +89,10 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
     # mwk-means may get a frame and checks its column names.
-    terms = (weights * np.abs(np.asarray(scaled)[0] - centers)) ** model.p
+    away = np.abs(np.asarray(scaled, dtype=np.float64)[0] - centers)
+    if np.isnan(away).any():
+        away = np.where(np.isnan(away), model._gap_distances()[pair], away)
+    terms = (weights * away) ** model.p
     shown = centers if scaler is None else _in_units(scaler, centers)
     found = pd.DataFrame(
         {
@@ -130,7 +134,8 @@ def _by_variable(found, codes, variables):
     terms = found[["first_term", "second_term", "contribution"]].groupby(codes).sum()
     value = found["value"].to_numpy()
     columns = [
-        max(np.flatnonzero(codes == g), key=lambda v: value[v]) for g in range(len(variables))
+        max(np.flatnonzero(codes == g), key=lambda v: np.nan_to_num(value[v], nan=-np.inf))
+        for g in range(len(variables))
     ]
     several = np.bincount(codes) > 1
     names = [str(found.index[v]) for v in columns]
@@ -142,7 +147,9 @@ def _by_variable(found, codes, variables):
         pd.Series(
             [
                 name.removeprefix(f"{variable}=") if is_category else None
-                for name, variable, is_category in zip(names, variables, several, strict=True)
+                for name, variable, is_category in zip(
+                    names, variables, several & ~np.isnan(value[columns]), strict=True
+                )
             ],
             index=one.index,
             dtype=object,

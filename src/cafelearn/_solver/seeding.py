@@ -57,7 +57,7 @@ def make_start(estimator, X, sample_weight, low, high, offset, shown=None):
         return given_centers(init, user_rows, X, n_clusters, seed, unit)
 
     def start(seed):
-        return centers_of(seed), None
+        return centers_of(seed), None, None
 
     return start
 
