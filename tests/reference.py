@@ -92,6 +92,54 @@ def objective(D, w, p):
     return float(np.sum(w**p * D))
 
 
+def gap_means(D, observed, before):
+    """Mean dispersion of an observed member; where there is none, that of all before."""
+    pooled = (observed * before).sum(axis=0) / observed.sum(axis=0)
+    return np.where(observed > 0, D / np.where(observed > 0, observed, 1), pooled[None])
+
+
+def gapped_distances(X, centers, weights, p, means):
+    """Eq. 2, in which a gap adds what a member of the cluster adds on average."""
+    out = np.zeros((len(X), len(centers)))
+    for i in range(len(X)):
+        for l in range(len(centers)):
+            for v in range(X.shape[1]):
+                missing = np.isnan(X[i, v])
+                away = means[l, v] if missing else abs(X[i, v] - centers[l, v]) ** p
+                out[i, l] += weights[l, v] ** p * away
+    return out
+
+
+def gapped_mwk_means(X, Z, p, offset=0.0, max_iter=300):
+    """`mwk_means` on rows with missing values (NaN); centres and weights of the last update."""
+    k, m = Z.shape
+    w, Z = np.full((k, m), 1 / m), Z.copy()
+    there = [~np.isnan(X[:, v]) for v in range(m)]
+    middle = [center(X[there[v], v], p) for v in range(m)]
+    means = np.array([np.mean(np.abs(X[there[v], v] - middle[v]) ** p) for v in range(m)])
+    means, labels, path = np.tile(means, (k, 1)), None, []
+    for _ in range(max_iter):
+        new = gapped_distances(X, Z, w, p, means).argmin(axis=1)
+        assert len(np.unique(new)) == k, "an empty cluster: choose another start"
+        if labels is not None and (new == labels).all():
+            break
+        labels, D, observed = new, np.zeros((k, m)), np.zeros((k, m))
+        for l in range(k):
+            for v in range(m):
+                x = X[(labels == l) & there[v], v]
+                observed[l, v] = len(x)
+                if len(x):
+                    Z[l, v] = center(x, p)
+                    D[l, v] = np.sum(np.abs(x - Z[l, v]) ** p)
+        masses = np.bincount(labels, minlength=k)
+        means = gap_means(D, observed, means)
+        full = means * masses[:, None]
+        constant = full.mean() if isinstance(offset, str) else offset
+        w = feature_weights(full + constant, p)
+        path.append(objective(full + (0 if isinstance(offset, str) else constant), w, p))
+    return labels, Z, w, full, path
+
+
 def mwk_means(X, Z, p, offset=0.0, weights=None, max_iter=300):
     """Algorithm 1 from the given centres; `offset` is a number or "mean".
 

@@ -29,6 +29,7 @@ ORDER = (
     "_warning",
     "_progress",
     "_seeds",
+    "_gaps",
     "_variables",
     "_solver.kernels",
     "_solver.scales",

@@ -414,12 +414,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match="'dispersion_offset' parameter"):
             MinkowskiWeightedKMeans(2, dispersion_offset=offset).fit(self.X)
 
-    def test_missing_values(self):
-        X = self.X.copy()
-        X[3, 1] = np.nan
-        with pytest.raises(ValueError, match=r"(?s)contains NaN.*imput"):
-            MinkowskiWeightedKMeans(2).fit(X)
-
     def test_infinity(self):
         X = self.X.copy()
         X[3, 1] = np.inf

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks import selection, structure
+from benchmarks import missing, selection, structure
 
 from cafelearn.experiments import StudyPlan, StudySettings, read_results, read_study
 from cafelearn.experiments.answers_text import render
@@ -103,6 +103,13 @@ def test_no_structure_is_found_in_noise():
     for row in noise.iloc[::60].itertuples():
         again = structure.run(row.kind, row.number)
         assert again["z"] == pytest.approx(row.z, abs=0.01)
+
+
+def test_the_published_comparison_of_missing_values_is_of_its_numbers():
+    table = pd.read_csv(RESULTS / "missing.csv")
+    assert (RESULTS / "missing.md").read_text(encoding="utf-8") == missing.render(table)
+    means = table.query("kind == 'random' and share == 0.2").mean(numeric_only=True)
+    assert means["native"] > means[list(missing.IMPUTERS)].max()
 
 
 def test_the_published_ablation_is_of_its_numbers():

@@ -27,6 +27,7 @@ from cafelearn._candidates import (
     make_models,
 )
 from cafelearn._extractors import EXTRACTORS
+from cafelearn._gaps import fill_gaps, has_gaps
 from cafelearn._labels import family_positions
 from cafelearn._loadings import make_loadings
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -49,6 +50,7 @@ from cafelearn._solver.placing import margins
 from cafelearn._structure import Structure, check_structure
 from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
 from cafelearn._validation import (
+    check_columns_observed,
     check_data,
     check_unscaled,
     countable_weights,
@@ -379,9 +381,10 @@ class CAFE(
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data: dense, numeric and without missing values. A Dask collection is
-            fitted block by block, see :doc:`/guide/large_data`; extractors other than
-            "pca" are then fitted to at most 100,000 of its rows.
+            The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`). A Dask
+            collection, which must be complete, is fitted block by block, see
+            :doc:`/guide/large_data`; extractors other than "pca" are then fitted to at most
+            100,000 of its rows.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -411,7 +414,8 @@ class CAFE(
                     "MinkowskiWeightedKMeans does."
                 )
             return distributed().fit_cafe(self, X)
-        X = check_data(self, X)
+        X = check_data(self, X, gaps=True)
+        check_columns_observed(self, X)
         set_variables(self)
         codes = variable_codes(self)
         weights = mass = sample_weight
@@ -429,12 +433,26 @@ class CAFE(
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
         models = make_models(candidates, for_models, **self._model_options())
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
-        found = fit_models(models, rows, self.n_jobs, self.verbose, [weights] * len(models))
-        # Rows without weight are assigned, but count for nothing.
-        X, mass = X[kept], None if mass is None else mass[kept]
-        frame = frame_of(X, mass, codes)
-        labellings = [model.labels_[kept] for model in models]
-        counts = tally(X, labellings, [self.n_clusters] * len(models), frame, mass)
+        all_weights = [weights] * len(models)
+        found = fit_models(models, rows, self.n_jobs, self.verbose, all_weights)
+        # Rows of zero weight have labels, but do not count from here on.
+        used, used_mass = X[kept], None if mass is None else mass[kept]
+        frame = frame_of(used, used_mass, codes)
+
+        def count(models):
+            labellings = [model.labels_[kept] for model in models]
+            return tally(used, labellings, [self.n_clusters] * len(models), frame, used_mass)
+
+        counts = count(models)
+        if has_gaps(X):
+            # On some data starts on filled rows find better clusterings, on others they do not.
+            others = make_models(candidates, for_models, **self._model_options())
+            more = fit_models(others, rows, self.n_jobs, self.verbose, all_weights, True)
+            scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
+            better = np.argmax(scores, axis=0)
+            models = [(models, others)[i][j] for j, i in enumerate(better)]
+            found, counts = np.choose(better, [found, more]).tolist(), count(models)
+        X, mass = used, used_mass
         chosen = self._choose(candidates, models, found, counts, frame)
         key = scaling_key(candidates[chosen], codes)
         self.scaler_, scaled = scalers[key], scaled[key]
@@ -484,7 +502,7 @@ class CAFE(
             The extracted features.
         """
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, gaps=True)
         # The rows are validated above; skip the checks of the extractor.
         with config_context(assume_finite=True):
             if self.extractor_ is None:
@@ -515,7 +533,7 @@ class CAFE(
             The input of the extractor.
         """
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, gaps=True)
         with config_context(assume_finite=True):
             return self._rescaled(X)
 
@@ -659,7 +677,7 @@ class CAFE(
 
     def _checked(self, X):
         """Validate and scale new rows."""
-        return self._scale(check_data(self, X, reset=False))
+        return self._scale(check_data(self, X, reset=False, gaps=True))
 
     def _scale(self, X):
         return scale_rows(self.scaler_, X)
@@ -673,21 +691,28 @@ class CAFE(
         return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
     def _rescale(self, scaled, labels, out=None):
-        """Return the input of the extractor for scaled rows; "distances" ignores `labels`."""
-        model = self.model_
+        """Return the input of the extractor for scaled rows; "distances" ignores `labels`.
+
+        Gaps are filled with the centre of the row's cluster.
+        """
+        model, rows = self.model_, scaled
+        if has_gaps(scaled):
+            labels = model.predict(scaled) if labels is None else labels
+            rows = out = fill_gaps(scaled, labels, model.cluster_centers_)
         if self.rescaling == "distances":
             shape = len(scaled), len(model.cluster_centers_)
             distances = (
                 model.transform(scaled) if len(scaled) else np.empty(shape, scaled.dtype)
             )
             shortest, *scales = self._distance_scales.tolist()
-            return beside_distances(scaled, distances, shortest, scales)
+            return beside_distances(rows, distances, shortest, scales)
         return rescale_rows(
-            scaled, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
+            rows, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
         )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

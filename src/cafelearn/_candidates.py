@@ -111,16 +111,17 @@ def _offset(candidate):
     return {"dispersion_offset": candidate.dispersion_offset}
 
 
-def fit_models(models, rows, n_jobs=None, verbose=0, weights=None):
+def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts=False):
     """Fit each model to its rows, with the starts of all models in one pool of workers.
 
-    `weights` are the sample weights of each model's rows. Return the number of clusters that
-    each model found.
+    `weights` are the sample weights of each model's rows. With `filled_starts` the starts run
+    on rows with filled gaps, see `prepare`. Return the number of clusters that each model
+    found.
     """
     weights = [None] * len(models) if weights is None else weights
     shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
     jobs = [
-        prepare(model, X, mass, shared[id(X), id(mass)])
+        prepare(model, X, mass, shared[id(X), id(mass)], filled_starts)
         for model, X, mass in zip(models, rows, weights, strict=True)
     ]
     run_starts(jobs, n_jobs, verbose)

@@ -54,9 +54,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     impute : {"median"} or None, default=None
-        Treatment of missing values: None raises an error; "median" replaces missing numbers
-        by the median of the training rows and missing categories by their most frequent
-        value.
+        Treatment of missing values: None keeps them, as NaN in all encoded columns
+        (:doc:`/guide/missing`); "median" replaces missing numbers by the median of the training
+        rows and missing categories by their most frequent value. A column without any value is
+        an error, as are missing values in a fit to a Dask dataframe.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
@@ -156,9 +157,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_columns(frame)
         frame = frame.drop(columns=list(self.drop))
         _sort_columns(self, frame)
+        columns = _observed(self, frame)
         self.fillings_ = {}
         if self.impute is not None:
-            self.fillings_ = _fillings(self, frame)
+            self.fillings_ = _fillings(self, columns)
         values = self._encode(frame)
         self._keep_varying(values.columns, values.min(axis=0) < values.max(axis=0), len(frame))
         return self
@@ -362,15 +364,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             for name, column in parts.items():
                 column[np.isnan(column)] = self.fillings_[name]
             texts = {name: text.fillna(self.fillings_[name]) for name, text in texts.items()}
-        else:
-            columns = (parts | texts).items()
-            refuse_missing(self, {name: pd.isna(column).sum() for name, column in columns})
         blocks, names = [numbers], list(self.numbers_)
         for name, text in texts.items():
             categories = self.categories_[name]
             _warn_of_unseen(name, text, categories)
             codes = pd.Index(categories, dtype=object).get_indexer(text)
-            blocks.append((codes[:, None] == np.arange(len(categories))).astype(numbers.dtype))
+            block = (codes[:, None] == np.arange(len(categories))).astype(numbers.dtype)
+            block[text.isna().to_numpy(dtype=bool)] = np.nan
+            blocks.append(block)
             names.extend(self.features_of(name))
         repeated = pd.Index(names)[pd.Index(names).duplicated()]
         if len(repeated):
@@ -383,7 +384,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = self.impute is not None
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -512,16 +513,21 @@ def _plain(column):
     return column.astype(object) if is_category else column
 
 
-def _fillings(estimator, frame):
+def _observed(estimator, frame):
+    """The columns that are used, each of which must have a value."""
     numbers = _as_numbers(estimator, frame, estimator.numbers_)
     columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
     columns |= {name: _as_text(frame[name]) for name in estimator.categories_}
     empty = [name for name, column in columns.items() if column.isna().all()]
     if empty:
         raise ValueError(
-            f"{_owner(estimator)} cannot impute columns without any value: {listed(empty)}. "
+            f"{_owner(estimator)} cannot use columns without any value: {listed(empty)}. "
             "Leave them out (drop, --drop)."
         )
+    return columns
+
+
+def _fillings(estimator, columns):
     fillings = {name: float(columns[name].median()) for name in estimator.numbers_}
     # mode() is sorted, so ties go to the first value in alphabetical order.
     return fillings | {name: columns[name].mode()[0] for name in estimator.categories_}

@@ -26,6 +26,7 @@ from cafelearn._solver.seeding import INITS
 from cafelearn._solver.starts import prepare, run_starts
 from cafelearn._typing import MatrixLike, Seed, VectorLike
 from cafelearn._validation import (
+    check_columns_observed,
     check_data,
     check_weights,
     distributed,
@@ -149,7 +150,8 @@ class MinkowskiWeightedKMeans(
     feature_groups_ : ndarray of str of shape (n_features,) or None
         Name of the variable of each feature; None without `feature_groups`.
     dispersions_ : ndarray of shape (n_clusters, n_features)
-        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature.
+        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature. A member
+        with a missing value counts as much as the others do on average.
     inertia_ : float
         The objective, the sum of ``feature_weights_**p * dispersions_``.
     objective_path_ : ndarray of shape (n_iter_,)
@@ -163,8 +165,8 @@ class MinkowskiWeightedKMeans(
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
         Reason for stopping. A cycle, a return to earlier labels, is possible with
-        ``dispersion_offset="mean"``; with a constant offset only among labels whose
-        objectives are equal up to rounding, as on tied data with p near 1.
+        ``dispersion_offset="mean"`` and with missing values; with a constant offset only
+        among labels whose objectives are equal up to rounding, as on tied data with p near 1.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also warnings.
@@ -281,10 +283,11 @@ class MinkowskiWeightedKMeans(
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data: dense, numeric and without missing values. float32 is kept, unless
-            single precision is too coarse for data so far from zero or ranges so different;
-            the fit and the centres are then float64.
-            A Dask collection is fitted block by block, see :doc:`/guide/large_data`;
+            The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`).
+            float32 is kept, unless single precision is too coarse for data so far from zero or
+            ranges so different; the fit and the centres are then float64.
+            A Dask collection, which must be complete, is fitted block by block, see
+            :doc:`/guide/large_data`;
             ``labels_`` is then a lazy Dask array.
         y : None
             Ignored; present by convention.
@@ -309,6 +312,7 @@ class MinkowskiWeightedKMeans(
             n_found = distributed().fit_mwkmeans(self, X, sample_weight)
         else:
             job = prepare(self, X, sample_weight)
+            check_columns_observed(self, job.X)
             run_starts([job], self.n_jobs, self.verbose)
             n_found = job.best.n_found
         if n_found < self.n_clusters:
@@ -427,14 +431,27 @@ class MinkowskiWeightedKMeans(
     def _placed(self, X):
         """Return the arguments of `assign` and `distances`: rows, model and threads."""
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, gaps=True)
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
             # Rounding such centres to float32 could move them past the rows of their clusters.
             X = X.astype(np.float64, copy=False)
         model = make_model(
-            self.cluster_centers_, self.feature_weights_, self.p, self._scale, X.dtype
+            self.cluster_centers_,
+            self.feature_weights_,
+            self.p,
+            self._scale,
+            X.dtype,
+            self._gap_distances,
         )
         return X, model, effective_n_jobs(self.n_jobs)
+
+    def _gap_distances(self):
+        """The distance from each centre that a gap counts for, by cluster and feature."""
+        typical = getattr(self, "_typical", None)
+        if typical is not None:
+            return typical
+        mass = np.where(self._mass > 0, self._mass, 1.0)[:, None]
+        return (self.dispersions_ / mass) ** (1 / self.p)
 
     @property
     def _n_features_out(self):
@@ -442,5 +459,6 @@ class MinkowskiWeightedKMeans(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from cafelearn._candidates import fit_models, make_models
+from cafelearn._gaps import fill_columns, has_gaps
 from cafelearn._mixtures import (
     fit_mixture,
     log_sum,
@@ -25,9 +26,16 @@ from cafelearn._structure import (
     permute,
     permuted_groups,
     quick_scaler,
+    vary,
     varying_columns,
 )
-from cafelearn._validation import check_data, check_weights, distributed, is_dask
+from cafelearn._validation import (
+    check_columns_observed,
+    check_data,
+    check_weights,
+    distributed,
+    is_dask,
+)
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
@@ -144,7 +152,11 @@ def _rows(estimator, X, sample_weight, seed):
     (sampling,) = seed.spawn(1)
     if is_dask(X):
         return distributed().sample_rows(estimator, X, sampling, ROWS), None
-    X = check_data(estimator, X)
+    X = check_data(estimator, X, gaps=True)
+    check_columns_observed(estimator, X)
+    if has_gaps(X):
+        # Mixtures need complete rows; the number depends little on how they are completed.
+        X = fill_columns(X, np.nanmedian(X, axis=0))
     if sample_weight is None:
         weight, used = None, np.arange(len(X))
     else:
@@ -180,9 +192,8 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     own half best.
     `labels` name the variables of the columns, None if each is one of its own.
     """
-    varies = (X[:1] != X).any(axis=0)
     several = [k for k in numbers if k > 1]
-    if not several or not varies.any():
+    if not several or not vary(X).any():
         return _records(numbers, {}, numbers[0], found=not several)
     if model is None:
         X, labels = varying_columns(X, labels)

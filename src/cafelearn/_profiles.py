@@ -12,12 +12,15 @@ import pandas as pd
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._gaps import observed_extremes
 from cafelearn._validation import check_data, check_weights, distributed, is_dask
 from cafelearn._variables import of_variables, variable_codes
 
 ROWS = 65_536
 # Smaller differences, in units of the overall spread, are not reported.
 NOTABLE = 0.2
+# Divides sums over nothing.
+TINY = np.finfo(np.float64).tiny
 # Weights within this factor of each other count as equal.
 ALIKE = 1.01
 
@@ -26,7 +29,8 @@ class ProfileSums(NamedTuple):
     """Moments and extrema of each column in each cluster; mergeable over disjoint rows."""
 
     mass: np.ndarray  # (n_clusters,); whole numbers unless rows have weights
-    mean: np.ndarray  # (n_clusters, n_columns)
+    observed: np.ndarray  # (n_clusters, n_columns) that of the rows without a gap there
+    mean: np.ndarray  # (n_clusters, n_columns) of the observed values, as all that follow
     squares: np.ndarray  # sums of squared deviations from the mean
     low: np.ndarray
     high: np.ndarray
@@ -58,7 +62,8 @@ class ProfileMixin:
               else None;
             - ``center``, ``spread`` : mean and standard deviation of the members; for a
               category its share among the members, without a spread;
-            - ``overall``, ``overall_spread`` : the same for all rows;
+            - ``overall``, ``overall_spread`` : the same for all rows; missing values are left
+              out of all four;
             - ``difference`` : centre of the members minus centre of all other rows, divided by
               the standard deviation of all rows; missing if there are no other rows;
             - ``weight`` : weight of the variable, high where the cluster is compact, which need
@@ -120,7 +125,7 @@ def _sums_of(model, X, sample_weight):
     if is_dask(X):
         return distributed().profile(model, X, sample_weight)
     # Both check the column names, so both get the original rows.
-    labels, values = model.predict(X), check_data(model, X, reset=False)
+    labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, values, model)
     return profile_sums(values, labels, len(model.feature_weights_), sample_weight)
@@ -165,6 +170,7 @@ def _empty_sums(n_clusters, n_columns):
         np.zeros(n_clusters),
         np.zeros(shape),
         np.zeros(shape),
+        np.zeros(shape),
         np.full(shape, np.inf),
         np.full(shape, -np.inf),
     )
@@ -180,24 +186,34 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
             continue
         members = np.asarray(X[chosen], dtype=np.float64)
         weight = np.ones(len(members)) if sample_weight is None else sample_weight[chosen]
-        sums.mass[l] = weight.sum()
+        sums.mass[l] = sums.observed[l] = weight.sum()
+        low, high = members.min(axis=0), members.max(axis=0)
+        gaps = np.isnan(members) if np.isnan(low).any() else None
+        if gaps is not None:
+            sums.observed[l] = weight @ ~gaps
+            low, high = observed_extremes(members)
+            members[gaps] = 0.0
+        mass = sums.mass[l] if gaps is None else np.maximum(sums.observed[l], TINY)
         # Squares that overflow give an infinite spread.
         with np.errstate(over="ignore"):
-            sums.mean[l] = weight @ members / sums.mass[l]
-            sums.squares[l] = weight @ np.square(members - sums.mean[l])
-        sums.low[l], sums.high[l] = members.min(axis=0), members.max(axis=0)
+            sums.mean[l] = weight @ members / mass
+            away = np.square(members - sums.mean[l])
+            sums.squares[l] = weight @ (away if gaps is None else np.where(gaps, 0.0, away))
+        there = sums.observed[l] > 0
+        sums.low[l, there], sums.high[l, there] = low[there], high[there]
     return sums
 
 
 def _merge_two(a, b):
     """Merge two sums by Chan, Golub and LeVeque's update, which avoids cancellation."""
-    mass = a.mass + b.mass
-    share = (b.mass / np.where(mass > 0, mass, 1))[:, None]
+    observed = a.observed + b.observed
+    share = b.observed / np.where(observed > 0, observed, 1)
     with np.errstate(over="ignore", invalid="ignore"):
         step = b.mean - a.mean
-        between = np.square(step) * share * a.mass[:, None]
+        between = np.square(step) * share * a.observed
     return ProfileSums(
-        mass,
+        a.mass + b.mass,
+        observed,
         a.mean + step * share,
         a.squares + b.squares + np.where(share > 0, between, 0),
         np.minimum(a.low, b.low),
@@ -211,7 +227,10 @@ def _overall(sums):
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
     # This keeps shares of categories exact; merging one by one would round them.
-    return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
+    if (sums.observed == sums.mass[:, None]).all():
+        return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
+    total = np.where(whole.observed > 0, whole.observed, 1)
+    return whole._replace(mean=(sums.observed * sums.mean).sum(axis=0)[None] / total)
 
 
 def _center(sums):
@@ -221,7 +240,7 @@ def _center(sums):
 
 def _spread(sums):
     """Return the standard deviation, exactly 0 if all values are equal."""
-    mass = np.where(sums.mass > 0, sums.mass, np.nan)[:, None]
+    mass = np.where(sums.observed > 0, sums.observed, np.nan)
     return np.where(sums.low == sums.high, 0.0, np.sqrt(sums.squares / mass))
 
 
@@ -237,13 +256,14 @@ def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
     whole = _overall(sums)
     total = float(whole.mass[0])
     share = sums.mass / total
-    there = np.where(sums.mass > 0, 1.0, np.nan)[:, None]
+    there = np.where(sums.observed > 0, 1.0, np.nan)
+    observed_share = sums.observed / whole.observed
     center, overall = _center(sums) * there, _center(whole)[0]
     overall_spread = _spread(whole)[0]
     is_category = np.array([category is not None for _, category in columns])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         # The rest of the rows has the centre (overall - share * center) / (1 - share).
-        from_rest = (center - overall) / (1 - share)[:, None]
+        from_rest = (center - overall) / (1 - observed_share)
         difference = np.where(overall_spread > 0, from_rest / overall_spread, 0.0 * from_rest)
     order = _order(difference)
     flat = (np.arange(k)[:, None] * m + order).ravel()

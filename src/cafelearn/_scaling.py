@@ -8,9 +8,11 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from cafelearn._gaps import extremes
 from cafelearn._solver.scales import is_constant
 from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn._validation import (
+    check_columns_observed,
     check_data,
     check_span,
     check_weights,
@@ -33,7 +35,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     A constant feature becomes 0. So does, approximately, a feature whose range is so small
     that numbers lose digits (below 1e-307, or 5e-38 in single precision). A range beyond the
-    largest float is an error.
+    largest float is an error. Missing values (NaN) are ignored in the mean and the range, and
+    stay missing.
 
     Attributes
     ----------
@@ -85,11 +88,12 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if sample_weight is not None:
                 raise ValueError("RangeScaler takes no sample_weight for Dask collections.")
             return distributed().fit_range_scaler(self, X)
-        X = check_data(self, X)
+        X = check_data(self, X, gaps=True)
+        check_columns_observed(self, X)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, X, self)
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        low, high = X.min(axis=0), X.max(axis=0)
+        low, high, gaps = extremes(X)
         check_span(low, high, self)
         # Halved first: the difference of huge numbers would overflow.
         half = high / 2 - low / 2
@@ -99,6 +103,12 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             shift = np.mean(X - middle, axis=0, dtype=np.float64)
         else:
             shift = np.average(X - middle, axis=0, weights=sample_weight)
+        shift = np.asarray(shift)
+        for v in np.flatnonzero(np.isnan(shift)) if gaps else ():
+            there = ~np.isnan(X[:, v])
+            weight = None if sample_weight is None else sample_weight[there]
+            away = np.float64(X[there, v] - middle[v])
+            shift[v] = np.average(away, weights=weight) if there.any() else 0.0
         self.mean_ = middle + shift.astype(X.dtype)
         constant = is_constant(low, high)
         self.mean_[constant] = low[constant]
@@ -120,7 +130,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The scaled data.
         """
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, gaps=True)
         scaled = X - self.mean_.astype(X.dtype)
         scaled /= self.range_.astype(X.dtype)
         return scaled
@@ -140,13 +150,14 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The data in the original units.
         """
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, gaps=True)
         original = X * self.range_.astype(X.dtype)
         original += self.mean_.astype(X.dtype)
         return original
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

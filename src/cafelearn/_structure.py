@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn._candidates import Candidate, fit_models, make_models
+from cafelearn._gaps import has_gaps, observed_extremes
 from cafelearn._scaling import scale_rows
 from cafelearn._variable_scaling import fit_scalers
 from cafelearn._variables import codes_of, several_columns
@@ -80,9 +81,18 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
 
+def vary(X):
+    """Whether each column has different observed values."""
+    varies = (X[:1] != X).any(axis=0)
+    if has_gaps(X):
+        low, high = observed_extremes(X)
+        varies = low < high
+    return varies
+
+
 def varying_columns(X, labels=None):
     """Return the columns that vary and the labels of their variables."""
-    varies = (X[:1] != X).any(axis=0)
+    varies = vary(X)
     return X[:, varies], None if labels is None else labels[varies]
 
 
@@ -101,18 +111,21 @@ def permuted_groups(X, codes=None):
 
 
 def one_hot_groups(X):
-    """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable."""
+    """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
+
+    Rows in which some of them are missing are ignored.
+    """
     groups, start, total = [], None, None
     for v, column in enumerate(X.T):
         groups.append([v])
-        if not ((column == 0) | (column == 1)).all():
+        if not ((column == 0) | (column == 1) | np.isnan(column)).all():
             start = None
             continue
-        if start is None or (total + column).max() > 1:
+        if start is None or np.fmax.reduce(total + column) > 1:
             start, total = v, column.copy()
         else:
             total += column
-        if total.min() == 1:
+        if np.fmin.reduce(total) == 1:
             del groups[len(groups) - (v - start + 1) :]
             groups.append(list(range(start, v + 1)))
             start = None
@@ -120,8 +133,17 @@ def one_hot_groups(X):
 
 
 def permute(X, groups, rng):
-    """Copy the rows with each group of columns permuted independently."""
+    """Copy the rows with each group of columns permuted independently.
+
+    Gaps keep their places, so every row keeps an observed value.
+    """
     copy = np.empty_like(X)
     for group in groups:
-        copy[:, group] = X[np.ix_(rng.permutation(len(X)), group)]
+        order = rng.permutation(len(X))
+        there = ~np.isnan(X[:, group]).any(axis=1)
+        if there.all():
+            copy[:, group] = X[np.ix_(order, group)]
+        else:
+            copy[:, group] = X[:, group]
+            copy[np.ix_(there, group)] = X[np.ix_(order[there[order]], group)]
     return copy

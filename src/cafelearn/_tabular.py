@@ -48,8 +48,8 @@ class TabularCAFE(
     cafe : CAFE, default=None
         The estimator to clone and fit. None means ``CAFE()``.
     impute : {"median"} or None, default=None
-        Treatment of missing values: None raises an error, "median" imputes the median of
-        numbers and the most frequent value of categories.
+        Treatment of missing values: None keeps them, see :doc:`/guide/missing`; "median"
+        imputes the median of numbers and the most frequent value of categories.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
@@ -310,5 +310,5 @@ class TabularCAFE(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = self.impute is not None
+        tags.input_tags.allow_nan = True
         return tags

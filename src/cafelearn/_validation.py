@@ -4,7 +4,12 @@ from functools import wraps
 from importlib import import_module
 
 import numpy as np
+from sklearn import get_config
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from cafelearn._gaps import check_rows_observed, has_gaps, is_sound
+from cafelearn._words import listed
 
 
 def is_dask(X):
@@ -71,19 +76,42 @@ def _is_numeric(column):
     return True
 
 
-def check_data(estimator, X, reset=True, **options):
-    """Validate `X` as dense floats in C order; keep float32, name columns in errors."""
-    check_columns(X, type(estimator).__name__)
+def check_data(estimator, X, reset=True, *, gaps=False, **options):
+    """Validate `X` as dense floats in C order; keep float32, name columns in errors.
+
+    With `gaps` missing values are NaN in the result, and every row must have an observed one.
+    Without, they are an error.
+    """
+    owner = type(estimator).__name__
+    check_columns(X, owner)
     # Whether all numbers are finite is looked up in their sum, which may overflow both ways.
     with np.errstate(invalid="ignore"):
-        return validate_data(
+        X = validate_data(
             estimator,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=False,
+            ensure_all_finite=not gaps,
             **options,
+        )
+        # One sum over complete data, as scikit-learn's check takes.
+        if gaps and not get_config()["assume_finite"] and not is_sound(X):
+            assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
+            check_rows_observed(X, owner)
+    return X
+
+
+def check_columns_observed(estimator, X):
+    """Raise if a column has no observed value."""
+    empty = np.isnan(X).all(axis=0) if has_gaps(X) else np.zeros(1, dtype=bool)
+    if empty.any():
+        names = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))[empty]
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least one observed value in each column, but "
+            f"all are missing (NaN) in {len(names)}: {listed(names.tolist(), most=5)}. Drop "
+            "these columns."
         )
 
 

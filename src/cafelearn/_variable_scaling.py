@@ -7,6 +7,7 @@ A variable of several columns is a point with as many coordinates, scaled like a
 import numpy as np
 
 from cafelearn._candidates import make_scaler
+from cafelearn._gaps import observed_extremes
 from cafelearn._scaling import fit_scaler
 from cafelearn._validation import ordinary_units
 from cafelearn._variables import largest_sums, several_columns, sum_over_variables
@@ -27,7 +28,7 @@ def fit_scalers(candidates, X, sample_weight=None, codes=None):
     facts = None
     if several_columns(codes).any():
         kept = X if sample_weight is None else X[sample_weight > 0]
-        low, high = kept.min(axis=0), kept.max(axis=0)
+        low, high = observed_extremes(kept)
         facts = low, high, largest_sums(kept, low, high, codes)
     scalers = {}
     for candidate in candidates:

@@ -114,7 +114,8 @@ def largest_sums(X, low, high, codes):
     """Compute the largest row sum over the columns of each variable, scaled to [0, 1].
 
     It is 1 for the one-hot columns of a category, and defined as 1 for variables of one
-    column. The result for all rows is the maximum over the results for parts of them.
+    column. Missing values count as 0. The result for all rows is the maximum over the results
+    for parts of them.
     """
     found = np.ones(codes.max() + 1)
     for g in np.unique(codes[several_columns(codes)]):
@@ -124,6 +125,6 @@ def largest_sums(X, low, high, codes):
         span = np.where(span > 0, span, np.inf)
         found[g] = 0.0
         for rows in gen_batches(len(X), ROWS) if len(X) else ():
-            sums = ((X[rows][:, columns] - smallest) / span).sum(axis=1)
+            sums = np.nansum((X[rows][:, columns] - smallest) / span, axis=1)
             found[g] = max(found[g], float(sums.max()))
     return found

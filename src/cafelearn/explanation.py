@@ -47,7 +47,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``value`` : the value of the row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``;
+        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``; for a missing
+          value the mean term of the members of the cluster;
         - ``contribution`` : ``second_term - first_term``;
         - ``share`` : the contribution as a share of the difference that all features make
           together, those for and those against: ``contribution / sum(abs(contribution))``.
@@ -93,8 +94,10 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # The rows of an mwk-means may be a frame, whose names the model compares.
-    terms, unit = _terms(np.asarray(scaled)[0], centers, weights, model.p)
+    # mwk-means may get a frame and checks its column names.
+    x = np.asarray(scaled, dtype=np.float64)[0]
+    gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
+    terms, unit = _terms(x, centers, weights, model.p, gaps)
     shown = centers if scaler is None else _in_units(scaler, centers)
     found = pd.DataFrame(
         {
@@ -130,18 +133,25 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     return found
 
 
-def _terms(x, centers, weights, p):
-    """The terms of both distances, and the power of two by which x and centres were multiplied.
+def _terms(x, centers, weights, p, gaps=None):
+    """Compute the terms of both distances, and the power of two that x was multiplied by.
 
-    It is 1 unless the terms would overflow or vanish.
+    It is 1 unless the terms would overflow or vanish. A missing value counts as one at the
+    distance in `gaps`.
     """
     # Halves first: the plain difference of huge numbers overflows.
-    peak = (weights * np.abs(x / 2 - centers / 2)).max()
+    half = np.abs(x / 2 - centers / 2)
+    if gaps is not None:
+        half = np.where(np.isnan(half), gaps / 2, half)
+    peak = (weights * half).max()
     exponent = int(np.frexp(peak)[1]) + 1
     unit = 1.0
     if peak > 0 and abs(exponent * p) > ORDINARY:
         unit = float(np.ldexp(1.0, -max(exponent, -1000)))
-    return (weights * np.abs(x * unit - centers * unit)) ** p, unit
+    away = np.abs(x * unit - centers * unit)
+    if gaps is not None:
+        away = np.where(np.isnan(away), gaps * unit, away)
+    return (weights * away) ** p, unit
 
 
 def _divided(terms, unit, p):
@@ -159,7 +169,8 @@ def _by_variable(found, codes, variables):
     terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()
     columns = [
-        max(np.flatnonzero(codes == g), key=lambda v: value[v]) for g in range(len(variables))
+        max(np.flatnonzero(codes == g), key=lambda v: np.nan_to_num(value[v], nan=-np.inf))
+        for g in range(len(variables))
     ]
     several = np.bincount(codes) > 1
     names = [str(found.index[v]) for v in columns]
@@ -171,7 +182,9 @@ def _by_variable(found, codes, variables):
         pd.Series(
             [
                 name.removeprefix(f"{variable}=") if is_category else None
-                for name, variable, is_category in zip(names, variables, several, strict=True)
+                for name, variable, is_category in zip(
+                    names, variables, several & ~np.isnan(value[columns]), strict=True
+                )
             ],
             index=one.index,
             dtype=object,

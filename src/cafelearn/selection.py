@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
 
+from cafelearn._gaps import observed_extremes, observed_moments
 from cafelearn._typing import MatrixLike, VectorLike
 from cafelearn._validation import countable_weights, ordinary_units
 from cafelearn._variables import (
@@ -45,7 +46,7 @@ class Frame(NamedTuple):
     units: np.ndarray | None = None  # (m,) what extreme values are multiplied by first
 
     def standardise(self, X):
-        """Rows in units of the standard deviation, about the mean."""
+        """Standardise rows to mean 0 and standard deviation 1; gaps stay NaN."""
         return (_in_units(X.astype(np.float64), self.units) - self.mean) / self.scale
 
 
@@ -85,15 +86,36 @@ def _one_hot(codes, sums, only_two):
 
 
 def frame_of(X, sample_weight=None, codes=None):
-    """The Frame of rows in memory; `codes` are the numbers of the columns' variables."""
+    """Make the Frame of rows in memory; `codes` are the numbers of the columns' variables."""
     low, high = X.min(axis=0), X.max(axis=0)
+    gaps = np.isnan(low)
+    if gaps.any():
+        low, high = observed_extremes(X)
     units = ordinary_units(low, high)
     scaled = _in_units(X, units)
     mean, variance = (f(scaled, axis=0, dtype=np.float64) for f in (np.mean, np.var))
     mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
-    shares = count_extremes(X, mass, low, high) / mass.sum()
+    total = mass.sum()
+    if gaps.any():
+        # Statistics of the observed values; columns without any do not vary.
+        mean[gaps], variance[gaps] = observed_moments(scaled[:, gaps])
+        total = np.where(gaps, np.maximum(mass @ ~np.isnan(X), TIE), total)
+    shares = count_extremes(X, mass, low, high) / total
     sums = None if codes is None else largest_sums(X, low, high, codes)
+    if sums is not None and gaps.any():
+        sums[_gaps_differ(X, codes)] = np.inf
     return make_frame(mean, variance, low, high, shares, codes, sums, units)
+
+
+def _gaps_differ(X, codes):
+    """Whether a row may lack some columns of a variable and not others, for each variable."""
+    missing = np.isnan(X)
+    return np.array(
+        [
+            (missing[:, codes == g] != missing[:, codes == g][:, :1]).any()
+            for g in range(codes.max() + 1)
+        ]
+    )
 
 
 def count_extremes(X, mass, low, high):
@@ -105,9 +127,10 @@ class ClusterSums(NamedTuple):
     """Sums over the members of each cluster, in the units of a Frame."""
 
     mass: np.ndarray  # (k,)
-    first: np.ndarray  # (k, m) sum of t
+    first: np.ndarray  # (k, m) sum of t over observed values, as all that follow
     second: np.ndarray  # (k, m) sum of t^2
     atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where there is none
+    observed: np.ndarray  # (k, m) mass of the members whose value is observed
 
 
 class Tally(NamedTuple):
@@ -121,7 +144,13 @@ def tally(X, labellings, sizes, frame, sample_weight=None):
     """Compute the Tally of these rows; `sizes` are the numbers of clusters."""
     m = X.shape[1]
     clusters = [
-        ClusterSums(np.zeros(k), np.zeros((k, m)), np.zeros((k, m)), np.zeros((2, k, m)))
+        ClusterSums(
+            np.zeros(k),
+            np.zeros((k, m)),
+            np.zeros((k, m)),
+            np.zeros((2, k, m)),
+            np.zeros((k, m)),
+        )
         for k in sizes
     ]
     mass = np.ones(len(X)) if sample_weight is None else sample_weight
@@ -129,6 +158,10 @@ def tally(X, labellings, sizes, frame, sample_weight=None):
     for rows in gen_batches(len(X), ROWS) if len(X) else ():
         some, weight = X[rows], mass[rows]
         t = frame.standardise(some)
+        gaps = np.isnan(t)
+        observed = (~gaps).astype(np.float64) if gaps.any() else None
+        if observed is not None:
+            t[gaps] = 0.0
         squares = t * t
         at_atoms = [
             (some[:, used] == extreme[used]).astype(np.float64)
@@ -137,7 +170,9 @@ def tally(X, labellings, sizes, frame, sample_weight=None):
         for labels, k, sums in zip(labellings, sizes, clusters, strict=True):
             count = len(t)
             members = csr_array((weight, labels[rows], np.arange(count + 1)), (count, k)).T
-            sums.mass[:] += members.sum(axis=1)
+            sizes_here = members.sum(axis=1)
+            sums.mass[:] += sizes_here
+            sums.observed[:] += sizes_here[:, None] if observed is None else members @ observed
             sums.first[:] += members @ t
             sums.second[:] += members @ squares
             for side, used in enumerate(columns):
@@ -186,6 +221,8 @@ def _score(sums, frame):
     used, atoms = frame.atoms[:, varies], sums.atoms[:, found][:, :, varies]
     price = 0.5 * np.log(n)  # of one parameter
     score = float((mass * np.log((mass + 1) / (n + k))).sum())
+    # From here on rows count for a feature if their value is observed.
+    mass, n = _observed_mass(sums, varies)
     if frame.one_hot is not None:
         score += _category_score(sums, frame)
     # The shares of the atoms and of the values between them.
@@ -214,17 +251,26 @@ def _score(sums, frame):
     return score + float(np.maximum(own_fit, shared_fit).sum())
 
 
+def _observed_mass(sums, columns):
+    """Mass of the rows observed in these columns: of each cluster found, and of all."""
+    observed = sums.observed[sums.mass > 0][:, columns]
+    complete = (observed == sums.mass[sums.mass > 0][:, None]).all(axis=0)
+    return observed, np.where(complete, sums.mass.sum(), observed.sum(axis=0))
+
+
 def _category_score(sums, frame):
     """Score the one-hot variables: one distribution over the categories of each."""
-    found = sums.mass > 0
-    mass, n, k = sums.mass[found], sums.mass.sum(), len(sums.mass)
+    found, k, price = sums.mass > 0, len(sums.mass), 0.5 * np.log(sums.mass.sum())
     score = 0.0
     for variable in np.unique(frame.one_hot[frame.one_hot >= 0]):
-        parts = sums.atoms[1][found][:, frame.one_hot == variable].T
+        columns = np.flatnonzero(frame.one_hot == variable)
+        parts = sums.atoms[1][found][:, columns].T
+        # A row that lacks one column of the variable lacks all of them.
+        mass, n = (part[..., 0] for part in _observed_mass(sums, columns[:1]))
         rest = np.maximum(mass - parts.sum(axis=0), 0.0)
         if rest.sum() > TIE * n:  # rows in none of the encoded categories
             parts = np.vstack([parts, rest])
-        score -= 0.5 * np.log(n) * k * (len(parts) - 1)
+        score -= price * k * (len(parts) - 1)
         for part in parts:
             score += _share_score(part, mass, n)
     return score
@@ -253,7 +299,7 @@ def likelihood_score(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        The data: dense, numeric and without missing values.
+        The data: dense and numeric. NaN is a missing value; it counts for nothing.
     labels : array-like of shape (n_samples,)
         The cluster of each row: integers, strings or anything else that can be sorted.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -289,6 +335,9 @@ def likelihood_score(
     feature: h_lc rows of cluster l have category c, with k parameters for each category but
     one. Other variables of several features are scored feature by feature.
 
+    With missing values, n_l, n and all counts and sums of a feature are over the rows in which
+    it is observed; the sizes and the price of a parameter are over all rows.
+
     Without atoms, the score would be unbounded: a cluster with only zeros in a feature that
     is mostly zero has variance 0 there.
 
@@ -307,7 +356,9 @@ def likelihood_score(
     True
     """
     with np.errstate(invalid="ignore"):  # in scikit-learn's sum of all numbers
-        X = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        X = check_array(
+            X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X"
+        )
     labels = column_or_1d(labels)
     check_consistent_length(X, labels, sample_weight)
     if sample_weight is not None:

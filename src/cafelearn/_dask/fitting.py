@@ -168,7 +168,7 @@ def _descend_all(jobs, started, blocks, verbose):
         chosen = [(job, start, view) for job, first, start, view in started if first is pilot]
         descents = [
             Descent(done + number, centers, job.feature_scale, job.problem, view, weights)
-            for number, (job, (centers, weights), view) in enumerate(chosen)
+            for number, (job, (centers, weights, *_), view) in enumerate(chosen)
         ]
         results = [None] * len(chosen)
         before = done

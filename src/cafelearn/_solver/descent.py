@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._gaps import observed_extremes
 from cafelearn._solver.iteration import (
     ASSIGN,
     BROKEN,
     CENTERS,
     ITERATION,
     REASON,
+    RESEEDED,
     STOP,
     STOP_REASONS,
     advance,
@@ -23,7 +25,18 @@ from cafelearn._solver.kernels.assign import add_members, assign_chunk, fill_mas
 from cafelearn._solver.kernels.blocks import make_scratch
 from cafelearn._solver.kernels.cells import CENTER, LOG_DISPERSION, WEIGHT
 from cafelearn._solver.kernels.compiling import ENTRY, njit
-from cafelearn._solver.kernels.sums import CHANGED, clear, empty_stack, merge_stack
+from cafelearn._solver.kernels.gaps import (
+    gapped_assign_chunk,
+    gapped_member_chunk,
+    stand_for_all,
+)
+from cafelearn._solver.kernels.sums import (
+    CHANGED,
+    clear,
+    empty_stack,
+    empty_sums,
+    merge_stack,
+)
 
 # A compiled call works on about so many distances of a feature before it returns, so that
 # Python can handle an interrupt in between.
@@ -43,6 +56,7 @@ class FitResult(NamedTuple):
     stop_reason: str
     n_found: int
     mass: np.ndarray  # (k,) sample weight of the members of each cluster
+    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for, if there are any
 
 
 class Rows(NamedTuple):
@@ -146,6 +160,57 @@ def _run_in_parts(state, stack, rows, problem, n_threads, interrupted):
         pool.shutdown(cancel_futures=True)
 
 
+def _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted):
+    """Make all passes over rows with gaps, with their chunks spread over threads.
+
+    `typical`, the distances that gaps count for, is updated after each iteration.
+    """
+    n_clusters, n_features = typical.shape
+    n_chunks, geometry = -(-len(rows.X) // problem.chunk), problem.geometry
+    parts = empty_sums(n_clusters, n_features, n_chunks)
+    scratch = scratch_for(rows.X, n_clusters, problem)
+    phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
+
+    def run(chunk):
+        first, sums = chunk * problem.chunk, parts[chunk]
+        X, weight, labels = (part[first : first + problem.chunk] for part in rows)
+        clear(sums)
+        if interrupted.is_set():
+            return
+        if phase == ASSIGN:
+            gapped_assign_chunk(sums, labels, X, weight, first, state.cells, typical, geometry)
+        else:
+            everything = phase != CENTERS
+            gapped_member_chunk(sums, labels, X, weight, state.cells, geometry, everything)
+
+    try:
+        each = pool.map if n_threads > 1 and n_chunks > 1 else map
+        while phase != STOP and not interrupted.is_set():
+            list(each(run, range(n_chunks)))
+            depth = 0
+            for done in range(1, n_chunks + 1):
+                stack[depth] = parts[done - 1]
+                depth = merge_stack(stack, depth + 1, done, 0)
+            merge_stack(stack, depth, 0, 0)
+            mass = np.bincount(rows.labels, rows.weight, n_clusters)
+            stand_for_all(stack[0], state.cells, mass, typical, geometry.p)
+            phase = run_passes(phase, state, stack, rows, problem, ADVANCE, scratch)
+            if phase == ASSIGN:
+                _update_typical(typical, state, mass, geometry.p)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _update_typical(typical, state, mass, p):
+    """Set the distances that gaps count for in the next assignment."""
+    if state.counters[RESEEDED] > 0:
+        # The gaps of the row must not keep it from its own centre.
+        typical[np.flatnonzero(mass == 0)[0]] = 0.0
+        return
+    logs = np.log(np.where(mass > 0, mass, 1.0))[:, None]
+    typical[:] = np.exp((state.cells[:, LOG_DISPERSION] - logs) / p)
+
+
 def _chunks_at_once(n_chunks, n_threads):
     """How many chunks one task takes.
 
@@ -167,12 +232,14 @@ def descend(
     n_threads=1,
     interrupted=None,
     weights=None,
+    typical=None,
 ):
     """Run one descent from the given centres, and weights or uniform ones, to its end.
 
     X is C-contiguous float32 or float64, `centers` of the same type; `sample_weight` is
     float64 of length n. With several threads the rows of each pass are divided among them;
     the result has the same bits for any number. `interrupted` is an Event that ends it.
+    `typical` (k, m) is given for rows with gaps: the distance that one counts for at first.
     """
     interrupted = interrupted or Event()
     X = np.ascontiguousarray(X)  # as the kernels assume
@@ -182,7 +249,10 @@ def descend(
     n_chunks, n_clusters = -(-len(X) // problem.chunk), len(centers)
     stack = empty_stack(n_chunks, *centers.shape)
     n_passes = WORK_PER_CALL // (X.size * n_clusters)
-    if n_chunks > 1 and (n_threads > 1 or n_passes == 0):
+    if typical is not None:
+        typical = np.array(typical, dtype=np.float64)
+        _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted)
+    elif n_chunks > 1 and (n_threads > 1 or n_passes == 0):
         _run_in_parts(state, stack, rows, problem, n_threads, interrupted)
     else:
         phase, span = ASSIGN, Span(0, n_chunks, 0, max(n_passes, 1))
@@ -192,7 +262,8 @@ def descend(
     if interrupted.is_set():
         raise RuntimeError("the descent was interrupted.")
     mass = np.bincount(rows.labels, sample_weight, n_clusters)
-    return make_result(state, rows.labels, X.dtype, len(np.unique(rows.labels)), mass)
+    result = make_result(state, rows.labels, X.dtype, len(np.unique(rows.labels)), mass)
+    return result._replace(typical=typical)
 
 
 def make_result(state, labels, dtype, n_found, mass):
@@ -217,11 +288,14 @@ def make_result(state, labels, dtype, n_found, mass):
     )
 
 
-def one_cluster(X, sample_weight, feature_scale, p):
+def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
     """Minkowski centre of all rows and the log of their dispersions about it."""
-    first = X[np.flatnonzero(sample_weight > 0)[0]]
+    first, typical = X[np.flatnonzero(sample_weight > 0)[0]], None
+    if gaps:
+        first = np.where(np.isnan(first), observed_extremes(X)[0], first)
+        typical = np.zeros((1, X.shape[1]))
     problem = one_cluster_problem(X, p)
-    result = descend(X, sample_weight, first[None, :], feature_scale, problem)
+    result = descend(X, sample_weight, first[None, :], feature_scale, problem, typical=typical)
     return result.centers[0], result.log_dispersions[0]
 
 

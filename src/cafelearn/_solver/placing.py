@@ -1,12 +1,15 @@
 """Place rows among fitted centres: labels and distances, some rows at a time."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._gaps import has_gaps
 from cafelearn._solver.kernels.assign import distance_chunk
 from cafelearn._solver.kernels.blocks import make_scratch
+from cafelearn._solver.kernels.gaps import gapped_distances
 from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geometry
 from cafelearn._solver.scales import extreme_unit
 
@@ -33,10 +36,14 @@ class Model(NamedTuple):
     geometry: Geometry
     scale: float
     unit: float  # rows are multiplied by this power of two first; 1 unless they are extreme
+    typical: Callable | None  # returns the distance that a gap counts for
 
 
-def make_model(centers, weights, p, scale, dtype):
+def make_model(centers, weights, p, scale, dtype, typical=None):
     """A Model for rows of `dtype`, with the very numbers that the descent ends with.
+
+    `typical` is needed for rows with gaps: a function that returns the distance that one
+    counts for, by cluster and feature.
 
     Everything is checked: fitted attributes may come from a file or from a user's hand, and
     compiled code trusts what it is given.
@@ -57,7 +64,7 @@ def make_model(centers, weights, p, scale, dtype):
     if unit != 1:
         with np.errstate(over="ignore"):
             centers = _checked(centers * centers.dtype.type(unit), "cluster centres", dtype)
-    return Model(centers, scaled, make_geometry(p, dtype), float(scale / unit), unit)
+    return Model(centers, scaled, make_geometry(p, dtype), float(scale / unit), unit, typical)
 
 
 def _checked(numbers, name, dtype):
@@ -82,6 +89,10 @@ def assign(X, model, n_threads=1):
 
     def run(first, last):
         rows = _rows(X[first:last], model)
+        if model.typical is not None and has_gaps(rows):
+            away = _gapped_distances_of(rows, model)
+            labels[first:last], nearest[first:last] = away.argmin(axis=1), away.min(axis=1)
+            return
         labels[first:last], nearest[first:last] = nearest_centers(
             rows, model.centers, model.scaled_weights, model.geometry
         )
@@ -103,6 +114,9 @@ def distances(X, model, n_threads=1):
 
     def run(first, last):
         rows = _rows(X[first:last], model)
+        if model.typical is not None and has_gaps(rows):
+            out[first:last] = _gapped_distances_of(rows, model)
+            return
         out[first:last] = _distances_of(
             rows, model.centers, model.scaled_weights, model.geometry
         )
@@ -139,6 +153,20 @@ def _distances_of(X, centers, weights, geometry):
     scratch = make_scratch(X, 1, len(X), geometry.p)
     distance_chunk(out, X, centers, weights, geometry, scratch)
     return out
+
+
+def _gapped_distances_of(X, model):
+    """Distances of rows with gaps to each centre, in float64."""
+    cells = np.stack([model.centers, model.scaled_weights, model.scaled_weights], axis=1)
+    out = np.empty((len(X), len(cells)))
+    typical = _checked(model.typical() * model.unit, "distances of gaps", np.float64)
+    if typical.shape != model.centers.shape or (typical < 0).any():
+        raise ValueError(
+            f"cluster centres of shape {model.centers.shape} need distances of gaps >= 0 of "
+            f"the same shape, got {typical.shape}."
+        )
+    gapped_distances(out, X, cells.astype(np.float64), typical, model.geometry.p)
+    return out / (model.scale * model.unit)
 
 
 def nearest_centers(X, centers, weights, geometry):

@@ -100,7 +100,7 @@ INITS = {
 
 
 def make_start(estimator, rows, shown=None):
-    """A function that makes the initial centres, and no weights, of a start from its seed.
+    """A function that makes the initial centres of a start, without weights, from its seed.
 
     `shown` are the rows in the user's units, and the factor that was applied to them.
     """
@@ -113,7 +113,7 @@ def make_start(estimator, rows, shown=None):
         def centers_of(seed):
             return given_centers(init, user_rows, rows.X, estimator.n_clusters, seed, unit)
 
-    return lambda seed: (centers_of(seed), None)
+    return lambda seed: (centers_of(seed), None, None)
 
 
 class Draw(NamedTuple):

@@ -1,6 +1,7 @@
 """The starts of mwk-means: what they need, running them, and the best one as attributes."""
 
 import sys
+from functools import cache, partial
 from threading import Event
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from cafelearn import _progress
 from cafelearn._compiling_note import note_compiling
+from cafelearn._gaps import extremes, fill_columns
 from cafelearn._seeds import seed_sequence
 from cafelearn._solver import seeding
 from cafelearn._solver.descent import descend, one_cluster
@@ -69,6 +71,7 @@ class Job:
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
         self.ranges = None  # of the features, halved
+        self.typical = None  # (m,) distance that a gap counts for at the start of a descent
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
@@ -89,12 +92,19 @@ class Job:
         """Begin with the best clusterings found on the sample."""
         limit = self.on_sample.best.log_inertia + CLOSE
         found = [result for result in self.on_sample.finalists if result.log_inertia <= limit]
-        self.seeds = [(result.centers, result.weights) for result in found]
+        self.seeds = [
+            (result.centers, result.weights, typical_distances(result, self.estimator.p))
+            for result in found
+        ]
         self.start = _as_it_is
 
     def run(self, seed, n_threads):
         """Descend from the start that this seed gives."""
-        centers, weights = self.start(seed)
+        centers, weights, typical = self.start(seed)
+        if self.typical is None:
+            typical = None  # complete rows
+        elif typical is None:
+            typical = np.tile(self.typical, (len(centers), 1))
         return descend(
             self.X,
             self.sample_weight,
@@ -104,6 +114,7 @@ class Job:
             n_threads,
             self.interrupted,
             weights,
+            typical,
         )
 
     def end_pilots(self):
@@ -130,6 +141,14 @@ def _as_it_is(start):
     return start
 
 
+def typical_distances(result, p):
+    """Root of the mean p-th power of the members' distances, by cluster and feature."""
+    if result.typical is not None:
+        return result.typical
+    mass = np.where(result.mass > 0, result.mass, 1.0)
+    return np.exp((result.log_dispersions - np.log(mass)[:, None]) / p)
+
+
 def is_sampled(estimator, n_rows):
     """Whether the starts of an estimator run on a sample of so many rows."""
     size = estimator.subsample
@@ -148,41 +167,53 @@ def sample_job(job, rows, mass, low, high, offset):
     return sampled
 
 
+def gapped_sample_job(job, rows, middle, mass, low, high, offset):
+    """`sample_job` for rows with gaps, which are drawn as if `middle` were in the gaps."""
+    filled = fill_columns(rows, middle)
+    sampled = sample_job(job, filled, mass, low, high, offset)
+    sampled.X, sampled.typical = rows, job.typical
+    return sampled
+
+
 def sample_seed(seeds):
     """The seed of the sample that the starts of these seeds run on."""
     return seeds[0].spawn(1)[0]
 
 
-def prepare(estimator, X, sample_weight=None, shared=None):
+def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
 
-    `shared` is a dictionary that holds what the jobs of the same rows have in common.
+    `shared` is a dictionary that holds what the jobs of the same rows have in common. With
+    `filled_starts` the starts run on rows whose gaps are filled, and the best clusterings
+    found there are refined on the rows as they are.
     """
-    X = check_data(estimator, X)
+    X = check_data(estimator, X, gaps=True)
     set_variables(estimator)
     sample_weight = check_weights(sample_weight, X, estimator)
     check_enough_rows(estimator, X)
-    if X.dtype == np.float32 and exceeds_single(X.min(axis=0), X.max(axis=0), estimator.p):
-        X = X.astype(np.float64)
+    low, high, gaps = extremes(X)
+    if X.dtype == np.float32 and exceeds_single(low, high, estimator.p):
+        X, low, high = (numbers.astype(np.float64) for numbers in (X, low, high))
     exponent = weight_exponent(sample_weight.max())
     sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
     # Rows without weight must not count, not even for the scale.
-    weighed = X if (sample_weight > 0).all() else X[sample_weight > 0]
-    low, high = weighed.min(axis=0), weighed.max(axis=0)
+    if not (sample_weight > 0).all():
+        low, high, _ = extremes(X[sample_weight > 0])
     shown, scale = X, data_scale(low, high)[0]
     units = Units(extreme_unit(scale, X.dtype), exponent)
     if units.data != 1:
         X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
     scale, feature_scale = data_scale(low, high)
-    offset = log_offset(
-        estimator,
-        lambda: one_cluster(X, sample_weight, feature_scale, estimator.p)[1],
-        units,
-    )
+    whole = partial(one_cluster, X, sample_weight, feature_scale, estimator.p, gaps)
+    if gaps:
+        whole = cache(whole)
+    offset = log_offset(estimator, lambda: whole()[1], units)
     groups = seeding.groups_of(estimator, low, high)
     problem = problem_of(estimator, X, scale, offset, groups)
     job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
     job.units, job.ranges = units, half_span(low, high)
+    if gaps:
+        return _with_gaps(job, whole(), low, high, offset, shown, filled_starts)
     if is_sampled(estimator, len(X)):
         shared = {} if shared is None else shared
         if "draw" not in shared:
@@ -193,6 +224,30 @@ def prepare(estimator, X, sample_weight=None, shared=None):
     else:
         rows = seeding.StartRows(X, sample_weight, low, high, offset)
         job.start = seeding.make_start(estimator, rows, (shown, units.data))
+    return job
+
+
+def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
+    """The Job of rows with gaps; `whole` are the centre and log dispersions of all of them."""
+    estimator, X, mass, (middle, log_dispersions) = (
+        job.estimator,
+        job.X,
+        job.sample_weight,
+        whole,
+    )
+    job.typical = np.exp((log_dispersions - np.log(mass.sum())) / estimator.p)
+    filled, unit = fill_columns(X, middle), X.dtype.type(job.units.data)
+    if is_sampled(estimator, len(X)):
+        draw = seeding.rows_to_draw(filled, mass, low, high)
+        rng = np.random.default_rng(sample_seed(job.seeds))
+        rows, sampled_mass = seeding.draw_sample(X, draw, estimator.subsample, rng)
+        job.on_sample = gapped_sample_job(job, rows, middle, sampled_mass, low, high, offset)
+    elif filled_starts and isinstance(estimator.init, str):
+        job.on_sample = sample_job(job, filled, mass, low, high, offset)
+    else:
+        shown = fill_columns(shown, middle / unit), job.units.data
+        rows = seeding.StartRows(filled, mass, low, high, offset)
+        job.start = seeding.make_start(estimator, rows, shown)
     return job
 
 
@@ -335,3 +390,5 @@ def set_attributes(job):
     estimator._scale = job.problem.scale * unit
     estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)
     estimator._ranges = job.ranges.astype(np.float64)
+    # None for complete data, of which the dispersions tell it.
+    estimator._typical = None if result.typical is None else result.typical / unit

@@ -152,7 +152,8 @@ def fit(
     impute: Annotated[
         Impute | None,
         typer.Option(
-            help="Impute missing numbers by the median, categories by the most frequent.",
+            help="Impute missing numbers by the median, categories by the most frequent; the "
+            "default keeps missing values.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,

@@ -10,7 +10,6 @@ from cafelearn._encoding import (
     _as_numbers,
     not_numbers,
     refuse_infinite,
-    refuse_missing,
     value_text,
 )
 from cafelearn._words import listed
@@ -103,7 +102,6 @@ class Faults(NamedTuple):
 
     words: dict  # column of numbers -> texts in it
     infinite: dict  # column -> how many
-    missing: dict
 
 
 def _refuse(run, encoder, large):
@@ -113,12 +111,10 @@ def _refuse(run, encoder, large):
         words = _distinct(part.words.get(name, ()) for part in parts)
         _as_numbers(encoder, pd.DataFrame({name: words}), [name])
     refuse_infinite(encoder, _added(part.infinite for part in parts))
-    if not encoder.fillings_:
-        refuse_missing(encoder, _added(part.missing for part in parts))
 
 
 def _faults(frame, first, path, encoder):
-    words, infinite, missing = {}, {}, {}
+    words, infinite = {}, {}
     for name in encoder.numbers_:
         try:
             numbers = _as_numbers(encoder, frame, [name])
@@ -127,9 +123,7 @@ def _faults(frame, first, path, encoder):
             words[name] = bad.astype(str).unique()[:MOST_TEXTS].tolist()
         else:
             infinite[name] = int(np.isinf(numbers).sum())
-            missing[name] = int(np.isnan(numbers).sum())
-    missing |= {name: int(frame[name].isna().sum()) for name in encoder.categories_}
-    return Faults(words, infinite, missing)
+    return Faults(words, infinite)
 
 
 def _added(counts):

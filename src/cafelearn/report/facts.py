@@ -59,7 +59,7 @@ class Facts:
         self.weights = self.model.feature_weights_
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
-        self.X = check_data(self.inner, self.rows, reset=False)
+        self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
         # Lazy fits have no labels to compare, so a report may show any of their rows.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from cafelearn._gaps import extremes, has_gaps, observed_moments
 from cafelearn._profiles import variable_names
 from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.report.charts import chart
@@ -34,31 +35,35 @@ SAME_OBJECTIVE = 1e-6
 def data_table(facts) -> Table:
     """Tabulate smallest, mean and largest value of each feature and its share of zeros."""
     X = facts.X[:, :MOST_FEATURES]
-    low, high, mean = X.min(axis=0), X.max(axis=0), X.mean(axis=0, dtype=np.float64)
+    low, high, gaps = extremes(X)
+    mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+    observed = np.full(X.shape[1], len(X))
+    if gaps:
+        mean, variance = observed_moments(X)
+        spread, observed = np.sqrt(variance), np.maximum((~np.isnan(X)).sum(axis=0), 1)
     # A mean within rounding error of zero is zero.
     mean[np.abs(mean) < 1e-12 * (np.abs(low) + np.abs(high))] = 0.0
     columns = [
         low,
         mean,
         high,
-        X.std(axis=0, dtype=np.float64),
-        (X == 0).mean(axis=0),
-    ]
+        spread,
+        (X == 0).sum(axis=0) / observed,
+        1 - observed / len(X),
+    ][: 6 if gaps else 5]
     rows = [
         [
             text_cell(name),
             *(number_cell(float(column[v]), 4) for column in columns[:4]),
-            Cell(f"{columns[4][v]:.0%}", float(columns[4][v])),
+            *(Cell(f"{column[v]:.0%}", float(column[v])) for column in columns[4:]),
         ]
         for v, name in enumerate(facts.feature_names[:MOST_FEATURES])
     ]
+    names = ("min", "mean", "max", "std", "zeros", "missing")[: len(columns)]
     return Table(
         "data-table",
         "Features, in their own units",
-        [
-            Column("feature", numeric=False),
-            *(Column(name) for name in ("min", "mean", "max", "std", "zeros")),
-        ],
+        [Column("feature", numeric=False), *(Column(name) for name in names)],
         rows,
         shown=12,
         search="Find a feature",
@@ -212,6 +217,12 @@ def certificate_section(facts) -> dict:
             "table": None,
             "remark": "The fit had sample weights, which the report does not have. Call "
             "cafelearn.theory.certificate with them to check the claims.",
+        }
+    if has_gaps(facts.X):
+        return {
+            "table": None,
+            "remark": "The claims are about complete rows, and some of these have missing "
+            "values.",
         }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn._gaps import has_gaps
 from cafelearn._solver.descent import one_cluster
 from cafelearn._solver.kernels.weights import cells_of, log_mean_dispersion, make_groups
 from cafelearn._solver.scales import data_scale
@@ -87,7 +88,12 @@ def certificate(
     """
     check_is_fitted(model)
     # predict checks the column names, which the validation below removes.
-    nearest, X = model.predict(X), check_data(model, X, reset=False)
+    nearest, X = model.predict(X), check_data(model, X, reset=False, gaps=True)
+    if has_gaps(X):
+        raise ValueError(
+            "certificate needs complete rows: the theorems are about these, and X has missing "
+            "values (NaN)."
+        )
     sample_weight = check_weights(sample_weight, X, model)
     facts = _Facts(model, X, sample_weight, nearest)
     rows = [*_descent_rows(facts), *_weight_rows(facts), *_objective_rows(facts)]

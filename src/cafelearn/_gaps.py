@@ -1,0 +1,65 @@
+"""Missing values (NaN) of data in memory: find, describe and fill them."""
+
+import numpy as np
+
+from cafelearn._words import listed
+
+
+def is_sound(X):
+    """Whether the sum of all values is finite, so that each of them is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
+def has_gaps(X):
+    """Whether any value is missing; one sum over the data if none is."""
+    return not is_sound(X) and bool(np.isnan(X).any())
+
+
+def check_rows_observed(X, owner):
+    """Raise, in the name of `owner`, if a row has no observed value."""
+    empty = np.flatnonzero(np.isnan(X).all(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"{owner} needs at least one observed value in each row, but all are missing (NaN) "
+            f"in {len(empty)} (counted from 0): {listed(empty.tolist(), most=5)}. Drop these "
+            "rows."
+        )
+
+
+def observed_extremes(X):
+    """Smallest and largest observed value of each column; 0 where there is none."""
+    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    nothing = np.isnan(low)
+    low[nothing] = high[nothing] = 0
+    return low, high
+
+
+def extremes(X):
+    """Smallest and largest observed value of each column, and whether any value is missing."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if not np.isnan(low).any():
+        return low, high, False
+    return *observed_extremes(X), True
+
+
+def observed_moments(X):
+    """Mean and variance of the observed values of each column; 0 where there is none."""
+    observed = ~np.isnan(X)
+    count = np.maximum(observed.sum(axis=0), 1)
+    mean = np.where(observed, X, 0.0).sum(axis=0, dtype=np.float64) / count
+    away = np.where(observed, X - mean, 0.0)
+    return mean, (away * away).sum(axis=0) / count
+
+
+def fill_columns(X, values):
+    """A copy of rows with one value for each column in its gaps."""
+    return np.where(np.isnan(X), values.astype(X.dtype), X)
+
+
+def fill_gaps(X, labels, centers):
+    """A copy of rows with the centre of a row's cluster in its gaps."""
+    gaps = np.isnan(X)
+    filled = X.copy()
+    filled[gaps] = centers.astype(X.dtype)[labels][gaps]
+    return filled

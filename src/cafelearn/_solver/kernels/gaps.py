@@ -1,0 +1,222 @@
+"""Chunks of rows with missing values (NaN): labels, distances and mergeable sums.
+
+A gap of a row counts as a value at the distance r_lv from the centre of cluster l, where
+r_lv^p is the mean of |x - z|^p over the members that are observed: what a member of that
+cluster has on average. Sums are over observed values, which then stand for all members.
+
+Plain loops over rows, features and clusters: nothing here is compiled or run for complete
+data.
+"""
+
+import numpy as np
+
+from cafelearn._solver.kernels.assign import hash_of
+from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALE, SCALED_WEIGHT
+from cafelearn._solver.kernels.centers import EQUAL, EQUAL_SINGLE
+from cafelearn._solver.kernels.compiling import ENTRY, EXACT, njit
+from cafelearn._solver.kernels.sums import (
+    ABOVE,
+    AT_ABOVE,
+    AT_BELOW,
+    BELOW,
+    CHANGED,
+    CURVATURE_ABOVE,
+    CURVATURE_BELOW,
+    FARTHEST,
+    FARTHEST_ROW,
+    GRADIENT_ABOVE,
+    GRADIENT_BELOW,
+    HIGH,
+    LOW,
+    MASS,
+    N_SUMMED,
+    SPREAD,
+    add_member,
+    add_neighbour,
+)
+
+# Sums of powers that have lost no digits.
+SMALL, LARGE = 1e-250, 1e250
+
+
+@njit(**EXACT)
+def _power(base, p):
+    """base^p of a number >= 0."""
+    if p == 2:
+        return base * base
+    if p == 3:
+        return base * base * base
+    return base**p
+
+
+@njit(**EXACT)
+def _term(row, v, cells, typical):
+    x = np.float64(row[v])
+    away = typical[v] if np.isnan(x) else abs(x - cells[CENTER, v])
+    return cells[SCALED_WEIGHT, v] * away
+
+
+@njit(**EXACT)
+def _sum_of_powers(row, cells, typical, p, unit):
+    total = 0.0
+    for v in range(len(row)):
+        total += _power(_term(row, v, cells, typical) / unit, p)
+    return total
+
+
+@njit(**EXACT)
+def _distance(row, cells, typical, p):
+    """Distance (the p-th root of Eq. 2) of a row to the centre of these cells."""
+    total = _sum_of_powers(row, cells, typical, p, 1.0)
+    if SMALL < total < LARGE:
+        return np.sqrt(total) if p == 2 else total ** (1 / p)
+    # Powers have left the format, or are about to: relative to the largest term.
+    peak = 0.0
+    for v in range(len(row)):
+        peak = max(peak, _term(row, v, cells, typical))
+    if peak == 0:
+        return 0.0
+    return peak * _sum_of_powers(row, cells, typical, p, peak) ** (1 / p)
+
+
+@njit(**ENTRY)
+def gapped_distances(out, X, cells, typical, p):
+    """Distances of rows to each centre.
+
+    IN  cells (k, > SCALED_WEIGHT, m); typical (k, m) the distances that gaps count for
+    OUT out (n, k)
+    """
+    for i in range(len(X)):
+        for l in range(len(cells)):
+            out[i, l] = _distance(X[i], cells[l], typical[l], p)
+
+
+@njit(**ENTRY)
+def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typical, geometry):
+    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
+
+    IN  first_row: the index of the first row in the data; typical as for distances
+    OUT all of sums; labels
+    """
+    common, farthest = sums[len(cells)], -1
+    for i in range(len(X)):
+        label, best = 0, np.inf
+        for l in range(len(cells)):
+            away = _distance(X[i], cells[l], typical[l], geometry.p)
+            if away < best:
+                label, best = l, away
+        old, labels[i] = labels[i], label
+        if sample_weight[i] == 0:
+            continue
+        common[CHANGED, 0] += label != old
+        add_member(sums, label, hash_of(np.uint64(first_row + i)))
+        if best > common[FARTHEST, 0]:
+            common[FARTHEST, 0], farthest = best, i
+        _add_row(sums[label], X[i], sample_weight[i], cells[label], geometry, True)
+    if farthest >= 0:
+        for v in range(X.shape[1]):
+            x = np.float64(X[farthest, v])
+            center = cells[labels[farthest], CENTER, v]
+            common[FARTHEST_ROW, v] = center if np.isnan(x) else x
+
+
+@njit(**ENTRY)
+def gapped_member_chunk(sums, labels, X, sample_weight, cells, geometry, everything):
+    """Sums of the rows of a chunk about their own centres.
+
+    All features, with the members' extrema, if `everything`; else those still searched.
+    """
+    for i in range(len(X)):
+        if sample_weight[i] > 0:
+            l = labels[i]
+            _add_row(sums[l], X[i], sample_weight[i], cells[l], geometry, everything)
+
+
+@njit(**EXACT)
+def _add_row(terms, row, weight, cells, geometry, everything):
+    """Add the observed values of a row to the sums of its cluster."""
+    p, equal = geometry.p, EQUAL_SINGLE if geometry.single else EQUAL
+    for v in range(len(row)):
+        x = np.float64(row[v])
+        if np.isnan(x):
+            continue
+        terms[MASS, v] += weight
+        if everything:
+            terms[LOW, v], terms[HIGH, v] = min(terms[LOW, v], x), max(terms[HIGH, v], x)
+        elif cells[OPEN, v] == 0:
+            continue
+        center = cells[CENTER, v]
+        t = (x - center) * cells[SCALE, v]
+        if p == 2:
+            terms[GRADIENT_BELOW, v] -= weight * t
+            terms[SPREAD, v] += weight * (t * t)
+        elif p > 2:
+            _add_sides(terms, v, t, weight, p)
+        else:
+            if abs(t) > equal:
+                curve = weight * abs(t) ** (p - 2)
+                terms[GRADIENT_BELOW, v] -= curve * t
+                terms[CURVATURE_BELOW, v] += curve
+                terms[SPREAD, v] += curve * (t * t)
+            if x <= center:
+                add_neighbour(terms, v, BELOW, AT_BELOW, x, weight)
+            else:
+                add_neighbour(terms, v, ABOVE, AT_ABOVE, x, weight)
+
+
+@njit(**EXACT)
+def _add_sides(terms, v, t, weight, p):
+    """The five sums of a centre for p > 2."""
+    size = abs(t)
+    curve = weight * (size if p == 3 else size ** (p - 2))
+    if t > 0:
+        terms[GRADIENT_ABOVE, v] += curve * size
+        terms[CURVATURE_ABOVE, v] += curve
+    elif t < 0:
+        terms[GRADIENT_BELOW, v] += curve * size
+        terms[CURVATURE_BELOW, v] += curve
+    terms[SPREAD, v] += curve * (t * t)
+
+
+@njit(**ENTRY)
+def stand_for_all(sums, cells, mass, typical, p):
+    """Let the observed members of each cluster and feature stand for all members.
+
+    Sums of weights n_lv become those of n_l. Where nothing is observed, half of the members
+    are put at either side of the centre, at the typical distance of all clusters, so that it
+    stays where it is.
+    IN  mass (k,) sample weight of the members; typical (k, m) OUT sums
+    """
+    for v in range(sums.shape[2]):
+        usual = _mean_of_powers(sums, typical, v, p)
+        for l in range(len(cells)):
+            terms, observed = sums[l], sums[l, MASS, v]
+            if mass[l] == 0:
+                continue
+            if observed > 0:
+                factor = mass[l] / observed
+                for row in range(N_SUMMED):
+                    terms[row, v] *= factor
+                terms[MASS, v] = mass[l]
+                terms[AT_BELOW, v] *= factor
+                terms[AT_ABOVE, v] *= factor
+            else:
+                center, scale = cells[l, CENTER, v], cells[l, SCALE, v]
+                terms[LOW, v], terms[HIGH, v] = center - usual, center + usual
+                terms[MASS, v] = mass[l]
+                terms[SPREAD, v] = mass[l] * _power(usual * scale, p)
+
+
+@njit(**EXACT)
+def _mean_of_powers(sums, typical, v, p):
+    """Root of the mean p-th power of the typical distances, by observed members."""
+    peak, total, count = 0.0, 0.0, 0.0
+    for l in range(len(typical)):
+        if sums[l, MASS, v] > 0:
+            peak = max(peak, typical[l, v])
+    if peak == 0:
+        return 0.0
+    for l in range(len(typical)):
+        total += sums[l, MASS, v] * _power(typical[l, v] / peak, p)
+        count += sums[l, MASS, v]
+    return peak * (total / count) ** (1 / p)
