@@ -60,7 +60,7 @@ class TestNoExtractor:
         np.testing.assert_array_equal(loaded.transform(WINE), features)
 
     def test_takes_no_number_of_components(self):
-        with pytest.raises(ValueError, match=r"extractor=None\) gives the rescaled rows"):
+        with pytest.raises(ValueError, match=r"extractor=None\) returns the rescaled rows"):
             CAFE(3, extractor=None, n_components=2, **QUICK).fit(WINE)
 
     def test_on_dask(self):

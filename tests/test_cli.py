@@ -56,7 +56,9 @@ class TestFit:
         fitted = load_model(model)
         table = read_table(iris)
         encoded = TableEncoder(drop=["species", "name"]).fit(table).transform(table)
-        by_hand = CAFE(3, n_components=2, p=2, n_init=2, random_state=0).fit(encoded)
+        by_hand = CAFE(
+            3, n_components=2, p=2, n_init=2, feature_groups="auto", random_state=0
+        ).fit(encoded)
         np.testing.assert_array_equal(features["cluster"], by_hand.labels_)
         np.testing.assert_array_equal(features[["cafe0", "cafe1"]], by_hand.transform(encoded))
         np.testing.assert_array_equal(features["margin"], by_hand.assignment_margin(encoded))
@@ -231,7 +233,8 @@ class TestFit:
         chosen = model.cafe_.get_params(deep=False)
         assert chosen | PAPER == chosen
         table = read_table(iris)
-        by_hand = CAFE(3, random_state=0, **PAPER).fit(model.encode(table))
+        by_hand = CAFE(3, random_state=0, feature_groups="auto", **PAPER)
+        by_hand.fit(model.encode(table))
         np.testing.assert_array_equal(model.labels_, by_hand.labels_)
         mean = (by_hand.agreement_[by_hand.models_.index(by_hand.model_)].sum() - 1) / 3
         assert f"Mean agreement with the others {mean:.3f} (ARI)" in said

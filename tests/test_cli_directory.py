@@ -359,7 +359,6 @@ class TestTransform:
         ("changes", "message"),
         [
             ({"drop": ["kind", "big"]}, "'kind', 'big' are missing from the table"),
-            ({"missing": "kind"}, "(NaN) in 'sepal_width' (3), 'kind' (2). Impute"),
             ({"sepal_width": np.inf, "missing": "big"}, "(inf) in 'sepal_width' (147)"),
             ({"sepal_width": "wide", "missing": "kind"}, "'sepal_width', got 'wide'"),
             ({"sepal_width": "name"}, "got 'flower0', 'flower1', 'flower2' and 147 more."),
@@ -456,12 +455,12 @@ class TestCluster:
             assert code == 0, err
             assert "unknown categories in 3 rows: 'new'. They are" in err
             assert "parts: 5 of 5" in err
-            table.loc[[1, 149], "petal_width"] = None
+            table.loc[[1, 149], "petal_width"] = np.inf
             new = write_parts(table, tmp_path / "bad")
             outputs = ("--out", tmp_path / "refused", *scheduler)
             code, _, err = cafe("transform", tmp_path / "model.skops", new, *outputs)
             assert code == 2
-            assert "(NaN) in 'petal_width' (2)." in err
+            assert "(inf) in 'petal_width' (2)." in err
             assert not [path for path in tmp_path.iterdir() if "refused" in path.name]
         single = tmp_path / "new.parquet"
         written(tmp_path / "new").to_parquet(single)

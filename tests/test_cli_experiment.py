@@ -34,7 +34,7 @@ def directory(tmp_path_factory):
     out = tmp_path_factory.mktemp("grid") / "runs"
     done = cafe("reproduce", *SMALL, "--out", out)
     assert done.returncode == 0, done.stderr
-    assert "24 of 24 runs" in done.stderr
+    assert "runs: 24 of 24" in done.stderr
     assert "3 methods in 4 configurations, 2 versions per cell; no run failed" in done.stdout
     assert f"cafe tables {out}" in done.stdout
     return out

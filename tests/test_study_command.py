@@ -40,7 +40,7 @@ def directory(tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "runs"
     done = cafe("study", *SMALL, "--out", out)
     assert done.returncode == 0, done.stderr
-    assert "32 of 32 runs" in done.stderr
+    assert "runs: 32 of 32" in done.stderr
     assert "Mean ARI of the labels" in done.stdout
     assert "hdbscan" in done.stdout
     return out

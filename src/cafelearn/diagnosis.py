@@ -12,7 +12,7 @@ __all__ = ["DiagnosisWarning", "Finding"]
 SEVERE, NOTE = "severe", "note"
 
 # A cluster with at least this share of the rows is "collapsed".
-COLLAPSED = 0.95
+COLLAPSED = 0.9
 # A feature with at least this share of the weight is "one-feature".
 DOMINANT = 0.9
 # A mean agreement (ARI) below this is "disagreement".

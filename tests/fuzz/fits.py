@@ -174,11 +174,12 @@ def _centres(case, model, X, mass):
 
 
 def _weights(case, model, X, mass, log_d):
+    used, expected = oracle.varying(X, mass), np.zeros(log_d.shape, dtype=oracle.Number)
     if case["weighting"] == "uniform":
-        expected = np.full(log_d.shape, 1 / X.shape[1], dtype=oracle.Number)
+        expected[:, used] = oracle.Number(1) / used.sum()
     else:
-        offset = oracle.log_offset(case, X, log_d, mass)
-        expected = np.exp(oracle.log_weights(log_d, offset, case["p"]))
+        offset = oracle.log_offset(case, X[:, used], log_d[:, used], mass)
+        expected[:, used] = np.exp(oracle.log_weights(log_d[:, used], offset, case["p"]))
     rounding = np.where(np.isneginf(log_d), 0, _rounding(case, model, log_d))
     # Of a cluster's own dispersions and, weighted by their sizes, of those in the offset.
     sizes = np.exp(log_d - log_d.max()) if np.isfinite(log_d.max()) else np.zeros_like(log_d)

@@ -43,8 +43,18 @@ def is_doubtful(X, labels, weights):
     return False
 
 
+def varying(X, weights):
+    """Columns that vary among the rows of positive weight, or all if none does."""
+    rows = X[weights > 0].astype(Number)
+    varies = rows.max(axis=0) - rows.min(axis=0) >= SMALLEST_SPAN[X.dtype.name]
+    return varies if varies.any() else np.ones_like(varies)
+
+
 def log_offset(case, X, log_d, weights):
-    """Compute the log of the dispersion offset (see MinkowskiWeightedKMeans)."""
+    """Compute the log of the dispersion offset (see MinkowskiWeightedKMeans).
+
+    X and log_d hold the columns that vary.
+    """
     offset = case["offset"]
     if offset == "mean":
         return log_mean(log_d)
