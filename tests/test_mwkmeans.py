@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.sparse import csc_matrix, csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from cafelearn import MinkowskiWeightedKMeans, RangeScaler
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn.theory import certificate
 from conftest import make_blobs
 
@@ -374,6 +375,14 @@ class TestUnusualData:
         assert (model.feature_weights_[:, 6:] == 0).all()
         assert (model.feature_weights_[:, :6] > 0).all()
         assert certificate(model, X).all_hold
+
+    @pytest.mark.parametrize("make", [csr_array, csc_matrix])
+    def test_sparse_rows_are_refused_with_advice(self, make, blobs):
+        X = make(blobs[0])
+        model = MinkowskiWeightedKMeans(3, random_state=0).fit(blobs[0])
+        for call in (MinkowskiWeightedKMeans(3).fit, CAFE(3).fit, model.predict):
+            with pytest.raises(TypeError, match=r"needs dense rows, got a sparse .*toarray"):
+                call(X)
 
     def test_zero_weights_do_not_count(self, blobs):
         X, _ = blobs

@@ -4,6 +4,7 @@ from functools import wraps
 from importlib import import_module
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -83,6 +84,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
     Without, they are an error.
     """
     owner = type(estimator).__name__
+    check_dense(X, owner)
     check_columns(X, owner)
     # Whether all numbers are finite is looked up in their sum, which may overflow both ways.
     with np.errstate(invalid="ignore"):
@@ -101,6 +103,20 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
             check_rows_observed(X, owner)
     return X
+
+
+def check_dense(X, owner):
+    """Raise if X is a sparse matrix, with its size as a dense one."""
+    if not issparse(X):
+        return
+    shape, size = " x ".join(f"{n:,}" for n in X.shape), 8 * np.prod(X.shape, dtype=float)
+    raise TypeError(
+        f"{owner} needs dense rows, got a sparse matrix of {shape}, which takes "
+        f"{size / 1e6:,.3g} MB as a dense one: scaled rows have no zeros to skip. Use "
+        "X.toarray() if that fits into memory. Otherwise reduce the columns first, for "
+        "instance with sklearn.decomposition.TruncatedSVD, or pass a Dask array whose blocks "
+        "are dense."
+    )
 
 
 def check_columns_observed(estimator, X):
