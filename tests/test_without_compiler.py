@@ -46,6 +46,29 @@ def test_a_fit_is_a_fixed_point(p, dtype):
     np.testing.assert_allclose(model.transform(X), expected ** (1 / p), rtol=rough, atol=least)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("p", [1.4, 2.0, 3.0, 9.5, 40.0])
+def test_rows_with_gaps(p, dtype):
+    X = rows(24, 4, dtype=dtype)
+    X[np.arange(24) % 5 == 0, 1] = np.nan
+    X[np.arange(24) % 7 == 0, 3] = np.nan
+    weight = np.arange(24) % 3 + 1.0
+    weight[4] = 0
+    start = np.nan_to_num(X[[1, 2, 3]])
+    model = MinkowskiWeightedKMeans(3, p=p, init=start, dispersion_offset=0.5, max_iter=4)
+    model.fit(X, sample_weight=weight)
+    rough = 1e-7 if dtype == np.float64 else 2e-3
+    for l in range(3):
+        for v in range(4):
+            seen = (model.labels_ == l) & ~np.isnan(X[:, v])
+            x = np.repeat(X[seen, v], weight[seen].astype(int)).astype(float)
+            if len(x):
+                error = abs(model.cluster_centers_[l, v] - reference.center(x, p))
+                assert error <= rough * max(np.ptp(x), 1e-9)
+    assert (model.labels_ == model.predict(X)).mean() > 0.8
+    assert np.isfinite(model.transform(X)).all()
+
+
 @pytest.mark.parametrize("init", ["random", "k-means++", "anomalous"])
 @pytest.mark.parametrize("offset", ["mean", "fixed", 0])
 def test_starts_and_offsets(init, offset):

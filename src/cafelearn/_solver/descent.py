@@ -59,6 +59,14 @@ class FitResult(NamedTuple):
     typical: np.ndarray | None = None  # (k, m) distance that a gap counts for, if there are any
 
 
+class Seed(NamedTuple):
+    """Where a descent begins."""
+
+    centers: np.ndarray  # (k, m)
+    weights: np.ndarray | None = None  # (k, m), uniform if None
+    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for; None: no gaps
+
+
 class Rows(NamedTuple):
     """The rows of a descent."""
 
@@ -223,26 +231,16 @@ def _chunks_at_once(n_chunks, n_threads):
     return at_once
 
 
-def descend(
-    X,
-    sample_weight,
-    centers,
-    feature_scale,
-    problem,
-    n_threads=1,
-    interrupted=None,
-    weights=None,
-    typical=None,
-):
-    """Run one descent from the given centres, and weights or uniform ones, to its end.
+def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interrupted=None):
+    """Run one descent from a Seed, or from centres alone, to its end.
 
-    X is C-contiguous float32 or float64, `centers` of the same type; `sample_weight` is
-    float64 of length n. With several threads the rows of each pass are divided among them;
-    the result has the same bits for any number. `interrupted` is an Event that ends it.
-    `typical` (k, m) is given for rows with gaps: the distance that one counts for at first.
+    X is float32 or float64; `sample_weight` is float64 of length n. With several threads the
+    rows of each pass are divided among them; the result has the same bits for any number.
+    `interrupted` is an Event that ends it.
     """
     interrupted = interrupted or Event()
     X = np.ascontiguousarray(X)  # as the kernels assume
+    centers, weights, typical = seed if isinstance(seed, Seed) else Seed(seed)
     centers = np.ascontiguousarray(centers, dtype=X.dtype)
     state = start(centers, feature_scale, problem, weights)
     rows = Rows(X, sample_weight, np.full(len(X), -1, dtype=np.int32))
@@ -295,7 +293,8 @@ def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
         first = np.where(np.isnan(first), observed_extremes(X)[0], first)
         typical = np.zeros((1, X.shape[1]))
     problem = one_cluster_problem(X, p)
-    result = descend(X, sample_weight, first[None, :], feature_scale, problem, typical=typical)
+    seed = Seed(first[None, :], typical=typical)
+    result = descend(X, sample_weight, seed, feature_scale, problem)
     return result.centers[0], result.log_dispersions[0]
 
 

@@ -13,7 +13,7 @@ from cafelearn._compiling_note import note_compiling
 from cafelearn._gaps import extremes, fill_columns
 from cafelearn._seeds import seed_sequence
 from cafelearn._solver import seeding
-from cafelearn._solver.descent import descend, one_cluster
+from cafelearn._solver.descent import Seed, descend, one_cluster
 from cafelearn._solver.iteration import make_problem
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.kernels.weights import (
@@ -108,13 +108,11 @@ class Job:
         return descend(
             self.X,
             self.sample_weight,
-            centers,
+            Seed(centers, weights, typical),
             self.feature_scale,
             self.problem,
             n_threads,
             self.interrupted,
-            weights,
-            typical,
         )
 
     def end_pilots(self):
