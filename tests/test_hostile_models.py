@@ -225,7 +225,7 @@ def test_an_array_by_another_name_is_checked(tmp_path):
 def test_an_endless_file_is_not_read(tmp_path):
     if not Path("/dev/zero").exists():
         pytest.skip("needs /dev/zero")
-    with pytest.raises(ModelFileError, match="it is no skops file"):
+    with pytest.raises(ModelFileError, match="it is not a skops file"):
         load_model("/dev/zero")
 
 

@@ -170,7 +170,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     ------
     ModelFileError
         If the file is not a model, is damaged, comes from a later version of the package,
-        contains types that are not trusted or inconsistent arrays, or would unpack to far
+        contains untrusted types or inconsistent arrays, or would unpack to far
         more than its size.
 
     See Also
@@ -197,7 +197,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     with open(path, "rb") as file:
         data = file.read(len(ZIP))
         if data != ZIP:
-            raise ModelFileError(f"{path} is not a model: it is no skops file.")
+            raise ModelFileError(f"{path} is not a model: it is not a skops file.")
         data += file.read()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

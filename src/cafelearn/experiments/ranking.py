@@ -230,7 +230,7 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
 
 
 def signed_rank(differences: Iterable[float]) -> Outcome:
-    """Run Wilcoxon's two-sided signed-rank test of differences about zero.
+    """Run Wilcoxon's two-sided signed-rank test on paired differences.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class CriticalDifferenceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes of the diagram; its x axis are the ranks.
+        Axes of the diagram; its x axis shows the ranks.
     figure_ : matplotlib Figure
         Figure of the axes.
     groups_ : list of tuple of str
