@@ -108,7 +108,7 @@ class TestCache:
 
     CODE = (
         "import numpy as np; from cafelearn._solver.kernels.assign import hash_of; "
-        "print(hash_of(np.uint64(0)))"
+        "print(hash_of.from_python(np.uint64(0)))"
     )
 
     def run(self, source, home, **variables):

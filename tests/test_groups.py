@@ -62,7 +62,7 @@ def test_weight_update_against_plain_numpy(p, offset):
     codes = np.array([0, 1, 0, 2, 1, 3, 0])
     cells = cells_of(np.log(D))
     log_offset = np.log(offset) if offset else -np.inf
-    update_weights(cells, log_offset, p, CLUSTER, make_groups(7, codes), False)
+    update_weights.from_python(cells, log_offset, p, CLUSTER, make_groups(7, codes), False)
     assert_allclose(cells[:, WEIGHT], reference_weights(D, codes, p, offset), rtol=1e-12)
 
 

@@ -42,7 +42,7 @@ def merged(first, last, busy=True):
     stack, depth = empty_stack(N_CHUNKS, K, M), 0
     for chunk in range(first, last):
         stack[depth] = chunk_sums(chunk, busy)
-        depth = merge_stack(stack, depth + 1, chunk + 1, first)
+        depth = merge_stack.from_python(stack, depth + 1, chunk + 1, first)
     return stack[:depth]
 
 
@@ -55,7 +55,7 @@ def block(first, last, busy=True):
 @pytest.mark.parametrize("ends", [[0, 13], [0, 5, 13], [0, 1, 2, 8, 9, 13], range(14)])
 def test_any_division_has_the_bits_of_one(ends):
     expected = merged(0, N_CHUNKS)
-    merge_stack(expected, len(expected), 0, 0)
+    merge_stack.from_python(expected, len(expected), 0, 0)
     (found,) = totals(combine([block(*pair) for pair in pairwise(ends)]))
     np.testing.assert_array_equal(found[0].view(np.uint64), expected[0].view(np.uint64))
 

@@ -96,7 +96,7 @@ def _sum_block(rows, request):
     if request.phase == ASSIGN:
         # Rows are numbered within their block; this distinguishes equal numbers.
         members = sums[:, :-1, MEMBERS, 0].copy().view(np.uint64)
-        members *= hash_of(np.uint64(rows.number)) | np.uint64(1)
+        members *= hash_of.from_python(np.uint64(rows.number)) | np.uint64(1)
         sums[:, :-1, MEMBERS, 0] = members.view(np.float64)
         _cache(key, labels, request.n_assigned + 1, n_clusters)
     return sums, labels

@@ -85,7 +85,7 @@ def _merged(parts, sums):
         sizes.append((begin, size))
         depth += 1
         while depth > 1 and sizes[-2][1] == size and sizes[-2][0] % (2 * size) == 0:
-            merge_stack(stack[depth - 2 : depth], 2, 0, 0)
+            merge_stack.from_python(stack[depth - 2 : depth], 2, 0, 0)
             sizes[-2:] = [(sizes[-2][0], 2 * size)]
             size, depth = 2 * size, depth - 1
     return stack[:depth]
@@ -96,6 +96,6 @@ def totals(part):
     found = []
     for packed in part.packed:
         sums = unpack(packed)
-        merge_stack(sums, len(sums), 0, 0)
+        merge_stack.from_python(sums, len(sums), 0, 0)
         found.append(sums)
     return found

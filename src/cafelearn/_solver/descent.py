@@ -147,7 +147,7 @@ def _run_in_parts(state, stack, rows, problem, n_threads, interrupted):
         span = Span(first, min(first + at_once, n_chunks))
         if not interrupted.is_set():
             depth = run_passes(phase, state, sums, rows, problem, span, scratch)
-            merge_stack(sums, depth, 0, 0)
+            merge_stack.from_python(sums, depth, 0, 0)
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
@@ -161,8 +161,8 @@ def _run_in_parts(state, stack, rows, problem, n_threads, interrupted):
                     under_way.append(pool.submit(run, part, phase, firsts.popleft()))
                 stack[depth] = under_way.popleft().result()
                 done += 1
-                depth = merge_stack(stack, depth + 1, done, 0)
-            merge_stack(stack, depth, 0, 0)
+                depth = merge_stack.from_python(stack, depth + 1, done, 0)
+            merge_stack.from_python(stack, depth, 0, 0)
             phase = run_passes(phase, state, stack, rows, problem, ADVANCE, parts[0][1])
     finally:
         pool.shutdown(cancel_futures=True)
@@ -182,7 +182,7 @@ def _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted)
     def run(chunk):
         first, sums = chunk * problem.chunk, parts[chunk]
         X, weight, labels = (part[first : first + problem.chunk] for part in rows)
-        clear(sums)
+        clear.from_python(sums)
         if interrupted.is_set():
             return
         if phase == ASSIGN:
@@ -198,8 +198,8 @@ def _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted)
             depth = 0
             for done in range(1, n_chunks + 1):
                 stack[depth] = parts[done - 1]
-                depth = merge_stack(stack, depth + 1, done, 0)
-            merge_stack(stack, depth, 0, 0)
+                depth = merge_stack.from_python(stack, depth + 1, done, 0)
+            merge_stack.from_python(stack, depth, 0, 0)
             mass = np.bincount(rows.labels, rows.weight, n_clusters)
             stand_for_all(stack[0], state.cells, mass, typical, geometry.p)
             phase = run_passes(phase, state, stack, rows, problem, ADVANCE, scratch)

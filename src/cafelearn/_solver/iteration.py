@@ -45,8 +45,8 @@ from cafelearn._solver.kernels.weights import (
 
 # Passes: assign every row and sum about the old centres; sum about the present places of the
 # centres that are still being searched; measure dispersions about final centres.
-ASSIGN, CENTERS, MEASURE, STOP = range(4)
-RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = range(6)
+ASSIGN, CENTERS, MEASURE, STOP = map(np.int64, range(4))
+RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = map(np.int64, range(6))
 STOP_REASONS = {
     CONVERGED: "converged",
     CYCLE: "cycle",
@@ -56,7 +56,7 @@ STOP_REASONS = {
 
 MIXER = 0xBF58476D1CE4E5B9  # of the hash of a whole labelling
 # Places in State.counters.
-ITERATION, RESEEDED, REASON = range(3)
+ITERATION, RESEEDED, REASON = map(np.int64, range(3))
 
 
 class Problem(NamedTuple):

@@ -436,6 +436,7 @@ def _weights_about(center, X, sample_weight, problem):
     offset, groups = problem.log_offset, problem.groups
     cells = cells_of(log_dispersions)
     if problem.moving_offset:
-        offset = log_mean_dispersion(cells, groups)
-    update_weights(cells, offset, p, problem.weighting, groups, problem.geometry.single)
+        offset = log_mean_dispersion.from_python(cells, groups)
+    single = problem.geometry.single
+    update_weights.from_python(cells, offset, p, problem.weighting, groups, single)
     return cells[0, WEIGHT]

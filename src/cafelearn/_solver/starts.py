@@ -366,7 +366,7 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
         log_dispersions = np.atleast_2d(one_cluster_dispersions())
         used = used_columns(np.isfinite(log_dispersions[0]), variable_codes(estimator))
         groups = make_groups(log_dispersions.shape[1], variable_codes(estimator), used)
-        mean = log_mean_dispersion(cells_of(log_dispersions), groups)
+        mean = log_mean_dispersion.from_python(cells_of(log_dispersions), groups)
         return mean + np.log(0.1 / estimator.n_clusters)
     return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf
 

@@ -141,7 +141,7 @@ class _Facts:
             _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
             _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
             groups = make_groups(len(log_D), self.codes)
-            mean = np.exp(log_mean_dispersion(cells_of(log_D[None, :]), groups))
+            mean = np.exp(log_mean_dispersion.from_python(cells_of(log_D[None, :]), groups))
             return float(mean * 0.1 / len(self.model.cluster_centers_))
         if offset == 0:
             return 0.0

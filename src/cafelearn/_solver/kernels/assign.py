@@ -13,7 +13,14 @@ from cafelearn._solver.kernels.blocks import (
     transpose,
 )
 from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALED_WEIGHT
-from cafelearn._solver.kernels.compiling import ENTRY, EXACT, MAKES, SUMS, njit
+from cafelearn._solver.kernels.compiling import (
+    ENTRY,
+    EXACT,
+    MAKES,
+    SUMS,
+    callable_from_python,
+    njit,
+)
 from cafelearn._solver.kernels.gradients import add_extrema, add_gradients
 from cafelearn._solver.kernels.power import (
     BRANCH,
@@ -146,7 +153,8 @@ def _assign_block(guess, cells, size, geometry, scratch):
             _take_nearer(labels, nearest, distances[0], l, size)
 
 
-@njit(**ENTRY)
+@callable_from_python
+@njit(**EXACT)
 def hash_of(number):
     """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
     mixed = number + np.uint64(0x9E3779B97F4A7C15)

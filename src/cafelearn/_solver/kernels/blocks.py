@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._solver.kernels.compiling import EXACT, INLINE, VECTOR, njit
+from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 # Rows of a block. Vectors hold twice as many numbers of half the size, and so do blocks of few
@@ -18,13 +18,13 @@ PAD = 32
 ROWS = 8
 
 
-@njit(**INLINE)
+@njit(**EXACT)
 def block_rows(X):
     """Rows of a block of these data."""
     return LONG_BLOCK if X.itemsize == 4 and X.shape[1] <= NARROW else BLOCK
 
 
-@njit(**INLINE)
+@njit(**EXACT)
 def padded(size):
     """Size of a block with its padding."""
     return (size + PAD - 1) // PAD * PAD

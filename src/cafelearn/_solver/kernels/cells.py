@@ -7,32 +7,33 @@ to the time it takes to compile, and because those that take no rows are then co
 
 import numpy as np
 
-CENTER = 0
-WEIGHT = 1
-SCALED_WEIGHT = 2  # times the scale of the data
-SCALE = 3  # power of two that brings s (x - z) near 1
-LOG_DISPERSION = 4  # log D at the centre
-MASS = 5  # sample weight of the members at the last centre update
-MEMBERS = 6  # in its first place the bits of the hash of these members
+# NumPy's integers for the reason given in kernels.sums.
+CENTER = np.int64(0)
+WEIGHT = np.int64(1)
+SCALED_WEIGHT = np.int64(2)  # times the scale of the data
+SCALE = np.int64(3)  # power of two that brings s (x - z) near 1
+LOG_DISPERSION = np.int64(4)  # log D at the centre
+MASS = np.int64(5)  # sample weight of the members at the last centre update
+MEMBERS = np.int64(6)  # in its first place the bits of the hash of these members
 # The search for the centre.
-OPEN = 7  # 1 while it goes on
-LOW = 8  # the bracket
-HIGH = 9
-VALUE_LOW = 10  # the function at low and high (an estimate before the first visit)
-VALUE_HIGH = 11
-SPAN = 12  # range of the members
-START = 13  # the first place visited, and the function there
-VALUE_START = 14
-LAST = 15  # the place visited before this one, and the function there
-VALUE_LAST = 16
-GAP = 17  # the data value below that place, and the slope of the rest there (p < 2)
-REST_SLOPE = 18
-SLOPE = 19  # mean slope from the first place to the root of the last search
-SIDE = 20  # which end moved last: -1, 1, or 0 for none
-PASSES = 21
-LEAST = 22  # the members' extrema
-MOST = 23
-N_CELLS = 24
+OPEN = np.int64(7)  # 1 while it goes on
+LOW = np.int64(8)  # the bracket
+HIGH = np.int64(9)
+VALUE_LOW = np.int64(10)  # the function at low and high (an estimate before the first visit)
+VALUE_HIGH = np.int64(11)
+SPAN = np.int64(12)  # range of the members
+START = np.int64(13)  # the first place visited, and the function there
+VALUE_START = np.int64(14)
+LAST = np.int64(15)  # the place visited before this one, and the function there
+VALUE_LAST = np.int64(16)
+GAP = np.int64(17)  # the data value below that place, and the slope of the rest there (p < 2)
+REST_SLOPE = np.int64(18)
+SLOPE = np.int64(19)  # mean slope from the first place to the root of the last search
+SIDE = np.int64(20)  # which end moved last: -1, 1, or 0 for none
+PASSES = np.int64(21)
+LEAST = np.int64(22)  # the members' extrema
+MOST = np.int64(23)
+N_CELLS = np.int64(24)
 
 
 def make_cells(centers, weights, scale, feature_scale):

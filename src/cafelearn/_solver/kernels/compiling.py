@@ -7,8 +7,43 @@ from functools import cache
 from pathlib import Path
 
 import numba
+from numba._dynfunc import make_function
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.options import DefaultOptions
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """Code that is only linked into its callers, and optimised with them."""
+
+    def add_llvm_module(self, ll_module):
+        self._final_module.link_in(ll_module)
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalized = True
+
+
+class _InnerCompiler(Compiler):
+    """Compile a function that only compiled functions call.
+
+    Numba optimises and assembles every function on its own and then once more inside each
+    caller. Leaving that to the outermost function halves the time of compiling. The classes
+    overridden here are Numba's own and undocumented.
+    """
+
+    def compile_extra(self, function):
+        self.state.flags.no_compile = True  # to machine code
+        self.state.library = _InnerLibrary(self.state.targetctx.codegen(), function.__name__)
+        result = super().compile_extra(function)
+        # Callers are compiled to link what is registered under this key.
+        module = result.fndesc.lookup_module()
+        key = make_function(module, "", "", 0, result.environment, ())
+        result.target_context.insert_user_function(key, result.fndesc, [result.library])
+        return result._replace(entry_point=key)
 
 
 class _SturdyCache(FunctionCache):
@@ -54,6 +89,12 @@ def njit(**options):
     return compile_lazily
 
 
+def callable_from_python(inner):
+    """Add `from_python` to a compiled function: itself, compiled for calls from Python."""
+    inner.from_python = njit(**ENTRY)(getattr(inner, "py_func", inner))
+    return inner
+
+
 def _can_cache():
     """Whether Numba finds a writable cache directory."""
     try:
@@ -86,13 +127,13 @@ _MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
 # MAKES have one.
 ENTRY = dict(_BORROWS, no_cfunc_wrapper=True)
 MAKES = dict(_MAKES, no_cfunc_wrapper=True)
-EXACT = dict(ENTRY, no_cpython_wrapper=True)
+EXACT = dict(ENTRY, no_cpython_wrapper=True, cache=False, pipeline_class=_InnerCompiler)
 # Vector loops may fuse multiplications and additions; any other fast-math flag would destroy
 # the rounding by magic numbers of kernels.power. Such functions call `prefer_wide_vectors`,
 # which prevents inlining, so each is compiled in one way only.
 VECTOR = dict(EXACT, fastmath={"contract", "nsz"})
 # The same for plain sums and extrema of finite numbers, in an order that the compiler chooses.
 SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
-# Inlined before compilation. LLVM optimises a function again inside each caller, so every
-# level of calls costs as much as the first.
+# Inlined into the caller, for functions that return part of an array: a caller that counts
+# references would otherwise release one that was never taken.
 INLINE = dict(EXACT, inline="always")

@@ -9,30 +9,31 @@ bits.
 
 import numpy as np
 
-from cafelearn._solver.kernels.compiling import ENTRY, EXACT, njit
+from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
 from cafelearn._solver.kernels.vectors import from_bits, to_bits
 
 # Sums over the members x of a cluster of sample_weight times the expression, at the current
 # centre z and a scale s near 1 / range. For p <= 2 the first of a pair holds both sides.
-GRADIENT_BELOW = 0  # (s (z - x))^(p-1) where x < z; for p <= 2 minus the same where x > z
-GRADIENT_ABOVE = 1  # (s (x - z))^(p-1) where x > z
-CURVATURE_BELOW = 2  # (s (z - x))^(p-2) where x < z; for p < 2 for all x != z
-CURVATURE_ABOVE = 3  # (s (x - z))^(p-2) where x > z
-SPREAD = 4  # |s (x - z)|^p
-MASS = 5  # 1
-N_SUMMED = 6
-LOW = 6  # the smallest member
-HIGH = 7  # the largest member
-BELOW = 8  # the largest x <= z (p < 2 only, as the next three)
-ABOVE = 9  # the smallest x > z
-AT_BELOW = 10  # sample weight of the members at BELOW
-AT_ABOVE = 11  # sample weight of the members at ABOVE
-MEMBERS = 12  # in its first place the bits of a hash of the set of members
-N_ROWS = 13
+# NumPy's integers, because Numba compiles an index that is a Python constant anew for each one.
+GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
+GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
+CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; for p < 2 for all x != z
+CURVATURE_ABOVE = np.int64(3)  # (s (x - z))^(p-2) where x > z
+SPREAD = np.int64(4)  # |s (x - z)|^p
+MASS = np.int64(5)  # 1
+N_SUMMED = np.int64(6)
+LOW = np.int64(6)  # the smallest member
+HIGH = np.int64(7)  # the largest member
+BELOW = np.int64(8)  # the largest x <= z (p < 2 only, as the next three)
+ABOVE = np.int64(9)  # the smallest x > z
+AT_BELOW = np.int64(10)  # sample weight of the members at BELOW
+AT_ABOVE = np.int64(11)  # sample weight of the members at ABOVE
+MEMBERS = np.int64(12)  # in its first place the bits of a hash of the set of members
+N_ROWS = np.int64(13)
 # Rows of the last block, which concerns all clusters.
-CHANGED = 0  # in its first place the number of rows whose label changed
-FARTHEST = 1  # in its first place the largest distance of a row to its own centre
-FARTHEST_ROW = 2  # that row
+CHANGED = np.int64(0)  # in its first place the number of rows whose label changed
+FARTHEST = np.int64(1)  # in its first place the largest distance of a row to its own centre
+FARTHEST_ROW = np.int64(2)  # that row
 
 
 def empty_sums(n_clusters, n_features, *before):
@@ -48,11 +49,12 @@ def empty_stack(n_chunks, n_clusters, n_features):
 def no_sums(n_clusters, n_features):
     """The sums of no rows."""
     sums = empty_sums(n_clusters, n_features)
-    clear(sums)
+    clear.from_python(sums)
     return sums
 
 
-@njit(**ENTRY)
+@callable_from_python
+@njit(**EXACT)
 def clear(sums):
     """Reset to the sums of no rows."""
     n_features = sums.shape[2]
@@ -106,7 +108,8 @@ def add_neighbour(terms, v, place, at_place, value, weight):
         terms[place, v], terms[at_place, v] = value, weight
 
 
-@njit(**ENTRY)
+@callable_from_python
+@njit(**EXACT)
 def merge_stack(stack, depth, done, first):
     """Merge the top of the stack once the chunks first <= i < done are on it.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from cafelearn._solver.kernels.cells import LOG_DISPERSION, N_CELLS, WEIGHT
 from cafelearn._solver.kernels.centers import rounded
-from cafelearn._solver.kernels.compiling import ENTRY, EXACT, njit
+from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
 
 
 class Weighting(NamedTuple):
@@ -72,7 +72,8 @@ def cells_of(log_dispersion, weights=0.0):
     return cells
 
 
-@njit(**ENTRY)
+@callable_from_python
+@njit(**EXACT)
 def log_mean_dispersion(cells, groups):
     """log of the mean dispersion of a variable in a cluster; -inf if all are zero."""
     n_variables = len(groups.bounds) - 1
@@ -88,7 +89,8 @@ def log_mean_dispersion(cells, groups):
     return peak + np.log(total / (len(cells) * n_variables))
 
 
-@njit(**ENTRY)
+@callable_from_python
+@njit(**EXACT)
 def update_weights(cells, log_offset, p, weighting, groups, single):
     """Weights of all clusters by the weighting with this code.
 
