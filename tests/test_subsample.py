@@ -129,6 +129,24 @@ class TestFit:
         assert len(fitted.init_objectives_) == 12
         assert fitted.stop_reason_ == "converged"
 
+    def test_many_more_rows_than_the_sample_get_more_starts(self, rows):
+        for size, starts in ((2_000, 4), (500, 8), (200, 16), (50, 16)):
+            found = model(subsample=size).fit(rows)
+            assert len(found.init_objectives_) == starts
+        assert len(model(subsample=50, init="anomalous").fit(rows).init_objectives_) == 1
+
+    def test_refinements_that_fall_behind_end_early(self, capfd):
+        # Overlapping clusters: several clusterings of almost equal objectives.
+        X = np.random.default_rng(0).normal(size=(20_000, 4))
+        found = model(n_init=10, subsample=5_000, verbose=2).fit(X)
+        lines = [line for line in capfd.readouterr().err.splitlines() if "start" in line]
+        refined = lines[len(found.init_objectives_) :]
+        assert not refined[0].endswith("abandoned")
+        assert any(line.endswith("abandoned") for line in refined[1:])
+        ended = [line for line in refined if not line.endswith("abandoned")]
+        objectives = [float(line.split("objective ")[1].split(",")[0]) for line in ended]
+        assert found.inertia_ == pytest.approx(min(objectives), rel=1e-5)
+
     @pytest.mark.parametrize("subsample", [0, -1, 1.5, "many"])
     def test_sizes_that_are_none(self, rows, subsample):
         with pytest.raises(ValueError, match="subsample"):

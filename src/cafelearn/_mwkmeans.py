@@ -110,9 +110,11 @@ class MinkowskiWeightedKMeans(
         `n_init` is ignored.
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has more than twice as many rows: a
-        weighted random sample of the distinct rows. Up to three of the best
-        clusterings found on it are then refined on all rows. With ``None``, or with an array
-        or a callable as `init`, every start runs on all rows.
+        weighted random sample of the distinct rows. The best clustering found on it is then
+        refined on all rows, and up to two others that come close, as long as they may end
+        below the first. With 40 times as many rows as the sample, twice `n_init` starts
+        run on the sample, and four times `n_init` with 80 times as many. With ``None``, or
+        with an array or a callable as `init`, every start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
@@ -158,7 +160,7 @@ class MinkowskiWeightedKMeans(
         The objective after each iteration. A constant offset c is part of the objective, so
         these are sums of ``w**p * (D + c)``. With "mean", whose offset changes, they are sums
         of ``w**p * D``.
-    init_objectives_ : ndarray of shape (n_init,)
+    init_objectives_ : ndarray of shape (n_starts,)
         ``inertia_`` of every start, at the last iteration of those ended early. Estimates
         if the starts ran on a sample.
     n_iter_ : int

@@ -158,7 +158,11 @@ def _run_on_samples(sampled, verbose):
     run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
     for job, _ in sampled:
         job.refine()
-    return [(job, True, start, view) for job, view in sampled for start in job.seeds]
+    return [
+        (job, i < job.n_pilots, start, view)
+        for job, view in sampled
+        for i, start in enumerate(job.seeds)
+    ]
 
 
 def _descend_all(jobs, started, blocks, verbose):
@@ -194,7 +198,8 @@ def _prepare(models, blocks, extents, units):
     for model, offset in zip(models, offsets, strict=True):
         groups = groups_of(model, extents.low, extents.high)
         problem = problem_of(model, blocks, scale, offset, groups)
-        jobs.append(Job(model, None, None, feature_scale, problem, None, start_seeds(model)))
+        seeds = start_seeds(model, len(blocks))
+        jobs.append(Job(model, None, None, feature_scale, problem, None, seeds))
         jobs[-1].units, jobs[-1].ranges = units, half_span(extents.low, extents.high)
     return jobs, offsets
 

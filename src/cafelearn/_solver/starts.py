@@ -62,6 +62,9 @@ NO_UNITS = Units()
 # As many of the best clusterings found on a sample are refined on all rows, but none whose
 # objective there exceeds the best one by more than this (in logarithms).
 REFINED, CLOSE = 3, 0.02
+# A start on the sample takes a small part of the time of one pass over this many times its
+# rows. Then `n_init` starts are made several times, which finds lower objectives.
+PAYS, MOST_TIMES = 20, 4
 
 
 class Job:
@@ -70,6 +73,7 @@ class Job:
     def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
+        self.refining = False  # the starts are clusterings found on the sample
         self.ranges = None  # of the features, halved
         self.typical = None  # (m,) distance that a gap counts for at the start of a descent
         self.feature_scale, self.problem = feature_scale, problem
@@ -86,6 +90,8 @@ class Job:
     @property
     def n_pilots(self):
         """How many starts run to their end whatever happens."""
+        if self.refining:
+            return 1
         return PILOTS if self.estimator.early_stopping else len(self.seeds)
 
     def refine(self):
@@ -96,7 +102,7 @@ class Job:
             (result.centers, result.weights, typical_distances(result, self.estimator.p))
             for result in found
         ]
-        self.start = _as_it_is
+        self.start, self.refining = _as_it_is, True
 
     def run(self, seed, n_threads):
         """Descend from the start that this seed gives."""
@@ -117,7 +123,7 @@ class Job:
 
     def end_pilots(self):
         """From now on a start has to be better than those taken so far."""
-        if self.estimator.early_stopping:
+        if self.refining or self.estimator.early_stopping:
             self.problem = self.problem._replace(to_beat=self.to_beat)
 
     def take(self, result):
@@ -208,7 +214,8 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     offset = log_offset(estimator, lambda: whole()[1], units)
     groups = seeding.groups_of(estimator, low, high)
     problem = problem_of(estimator, X, scale, offset, groups)
-    job = Job(estimator, X, sample_weight, feature_scale, problem, None, start_seeds(estimator))
+    seeds = start_seeds(estimator, len(X))
+    job = Job(estimator, X, sample_weight, feature_scale, problem, None, seeds)
     job.units, job.ranges = units, half_span(low, high)
     if gaps:
         return _with_gaps(job, whole(), low, high, offset, shown, filled_starts)
@@ -343,11 +350,13 @@ def to_units(log_values):
         return np.exp(log_values)
 
 
-def start_seeds(estimator):
+def start_seeds(estimator, n_rows):
     """One SeedSequence for each start."""
-    init = estimator.init
+    init, count = estimator.init, estimator.n_init
     many = seeding.INITS[init].random if isinstance(init, str) else callable(init)
-    return seed_sequence(estimator.random_state).spawn(estimator.n_init if many else 1)
+    if is_sampled(estimator, n_rows):
+        count *= min(max(n_rows // (PAYS * estimator.subsample), 1), MOST_TIMES)
+    return seed_sequence(estimator.random_state).spawn(count if many else 1)
 
 
 def uses_offset(estimator):
