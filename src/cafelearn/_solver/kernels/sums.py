@@ -28,7 +28,8 @@ ABOVE = 9  # the smallest x > z
 AT_BELOW = 10  # sample weight of the members at BELOW
 AT_ABOVE = 11  # sample weight of the members at ABOVE
 MEMBERS = 12  # in its first place the bits of a hash of the set of members
-N_ROWS = 13
+MASS_OF_ALL = 13  # in its first place the members' sample weight, observed or not (gaps only)
+N_ROWS = 14
 # Rows of the last block, which concerns all clusters.
 CHANGED = 0  # in its first place the number of rows whose label changed
 FARTHEST = 1  # in its first place the largest distance of a row to its own centre
@@ -86,6 +87,7 @@ def merge(total, part):
     for l in range(n_clusters):
         into, of = total[l], part[l]
         add_member(total, l, to_bits(of[MEMBERS, 0]))
+        into[MASS_OF_ALL, 0] += of[MASS_OF_ALL, 0]
         for row in range(N_SUMMED):
             for v in range(n_features):
                 into[row, v] += of[row, v]
