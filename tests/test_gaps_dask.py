@@ -252,6 +252,25 @@ class TestCAFE:
         assert calls == [False, True, False]
 
 
+class TestCluster:
+    def test_bits_on_two_workers(self, tall):
+        distributed = pytest.importorskip("distributed")
+        options = {"n_init": 2, "max_iter": 5, "random_state": 0}
+        model = MinkowskiWeightedKMeans(4, p=1.4, subsample=600, **options)
+        cafe = CAFE(4, scaling=None, p=2.0, n_permutations=0, **options)
+        here, chosen = clone(model).fit(tall), clone(cafe).fit(tall)
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=":0"
+            ) as cluster,
+            distributed.Client(cluster),
+        ):
+            X = blocks_of(tall, CHUNK).persist()
+            same_bits(here, clone(model).fit(X))
+            for one, other in zip(chosen.models_, clone(cafe).fit(X).models_, strict=True):
+                same_bits(one, other)
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         "estimator", [MinkowskiWeightedKMeans(3), CAFE(3), CAFE("auto"), RangeScaler()]
