@@ -129,6 +129,25 @@ class TestFit:
         codes = [[finding["code"] for finding in facts["diagnosis"]] for facts in (here, there)]
         assert codes[0] == codes[1]
 
+    def test_missing_values_are_kept_as_in_one_file(self, table, cafe, tmp_path):
+        table.loc[[3, 120], "kind"] = None
+        table.loc[[1, 77, 140], "sepal_width"] = np.nan
+        table.loc[:39, "petal_length"] = np.nan  # all of the first row group
+        table.to_parquet(tmp_path / "iris.parquet")
+        folder, found = write_parts(table, tmp_path / "iris"), []
+        for data in (folder, tmp_path / "iris.parquet"):
+            out = tmp_path / f"features-{len(found)}.parquet"
+            fit = ("fit", data, "-k", 3, "-r", 2, *QUICK, "--drop", "name", "--out", out)
+            code, said, err = cafe(*fit, "--label", "species", "--json")
+            assert code == 0, err
+            features = written(out) if out.is_dir() else pd.read_parquet(out)
+            found.append((json.loads(said), features))
+        (there, lazily), (here, at_once) = found
+        assert there["label"] == pytest.approx(here["label"])
+        tried = [pd.DataFrame(facts["candidates"]) for facts in (there, here)]
+        pd.testing.assert_frame_equal(*tried, rtol=1e-8)
+        pd.testing.assert_frame_equal(lazily, at_once, atol=1e-8)
+
     def test_paper(self, parts, cafe):
         fit = ("fit", parts, "-k", 3, "--drop", "name", "--label", "species", "--paper")
         code, said, _ = cafe(*fit)
@@ -608,11 +627,9 @@ class TestRefusals:
         assert "has Parquet files but no rows" in refused(folder)
 
     def test_missing_values(self, refused, table, tmp_path):
-        table.loc[[3, 120], "kind"] = None
         table.loc[[1, 77, 140], "sepal_width"] = np.nan
-        folder = write_parts(table, tmp_path / "iris")
-        words = refused(folder, "--drop", "name")
-        assert "'sepal_width' (3), 'kind' (2)" in words
+        folder = write_parts(table.assign(big=None), tmp_path / "iris")
+        assert "without any value: 'big'" in refused(folder, "--drop", "name")
         assert "needs the table in memory" in refused(
             folder, "--drop", "name", "--impute", "median"
         )

@@ -208,7 +208,8 @@ class TestInvariances:
 @pytest.mark.parametrize("subsample", [None, 100])
 def test_complete_rows_take_the_plain_passes(subsample, monkeypatch):
     _, _, complete = make_rows(n=300)
-    monkeypatch.setattr(descent, "_run_with_gaps", lambda *_: pytest.fail("not complete"))
+    for name in ("gapped_assign_chunk", "stand_for_all"):
+        monkeypatch.setattr(descent, name, lambda *_: pytest.fail("not complete"))
     monkeypatch.setattr(placing, "gapped_distances", lambda *_: pytest.fail("not complete"))
     model = MinkowskiWeightedKMeans(3, subsample=subsample, **QUICK).fit(complete)
     np.testing.assert_array_equal(model.predict(complete), model.labels_)
@@ -408,14 +409,6 @@ class TestTables:
 
 
 class TestDask:
-    def test_fits_refuse_gaps(self):
-        array = pytest.importorskip("dask.array")
-        X, _, _ = make_rows()
-        lazy = array.from_array(X, chunks=(30, 5))
-        for model in (MinkowskiWeightedKMeans(3), CAFE(3)):
-            with pytest.raises(ValueError, match=r"Dask collection, .* missing"):
-                model.fit(lazy)
-
     def test_new_rows(self):
         array = pytest.importorskip("dask.array")
         X, _, _ = make_rows()

@@ -49,7 +49,7 @@ def merged(first, last, busy=True):
 def block(first, last, busy=True):
     sums = merged(first, last, busy)
     assert len(sums) == len(nodes(first, last))
-    return NodeSums(first, last, [pack(sums)], np.ones((1, K), dtype=bool))
+    return NodeSums(first, last, [pack(sums)])
 
 
 @pytest.mark.parametrize("ends", [[0, 13], [0, 5, 13], [0, 1, 2, 8, 9, 13], range(14)])

@@ -75,6 +75,7 @@ from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.selection import (
     agreement_matrix,
     frame_of,
+    highest,
     likelihood_scores,
     tally,
 )
@@ -382,9 +383,8 @@ class CAFE(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`). A Dask
-            collection, which must be complete, is fitted block by block, see
-            :doc:`/guide/large_data`; extractors other than "pca" are then fitted to at most
-            100,000 of its rows.
+            collection is fitted block by block, see :doc:`/guide/large_data`; extractors other
+            than "pca" are then fitted to at most 100,000 of its rows.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -431,27 +431,22 @@ class CAFE(
         # One scaled copy per scaling, not per candidate.
         scalers = fit_scalers(candidates, X, mass, codes)
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
-        models = make_models(candidates, for_models, **self._model_options())
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
-        all_weights = [weights] * len(models)
-        found = fit_models(models, rows, self.n_jobs, self.verbose, all_weights)
+        all_weights = [weights] * len(candidates)
         # Rows of zero weight have labels, but do not count from here on.
         used, used_mass = X[kept], None if mass is None else mass[kept]
         frame = frame_of(used, used_mass, codes)
+
+        def fit(models, filled):
+            return fit_models(models, rows, self.n_jobs, self.verbose, all_weights, filled)
 
         def count(models):
             labellings = [model.labels_[kept] for model in models]
             return tally(used, labellings, [self.n_clusters] * len(models), frame, used_mass)
 
-        counts = count(models)
-        if has_gaps(X):
-            # On some data starts on filled rows find better clusterings, on others they do not.
-            others = make_models(candidates, for_models, **self._model_options())
-            more = fit_models(others, rows, self.n_jobs, self.verbose, all_weights, True)
-            scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
-            better = np.argmax(scores, axis=0)
-            models = [(models, others)[i][j] for j, i in enumerate(better)]
-            found, counts = np.choose(better, [found, more]).tolist(), count(models)
+        models, found, counts = self._fit_candidates(
+            candidates, for_models, fit, count, frame, has_gaps(X)
+        )
         X, mass = used, used_mass
         chosen = self._choose(candidates, models, found, counts, frame)
         key = scaling_key(candidates[chosen], codes)
@@ -627,6 +622,24 @@ class CAFE(
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),
         ]
+
+    def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
+        """Fit the models of candidates; with gaps twice, and keep the better one of each.
+
+        `fit` takes models and whether their starts run on rows with filled gaps, and returns
+        the numbers of clusters found; `count` returns the Tally of fitted models.
+        """
+        models = make_models(candidates, seed, **self._model_options())
+        found, counts = fit(models, False), count(models)
+        if gaps:
+            # On some data starts on filled rows find better clusterings, on others they do not.
+            others = make_models(candidates, seed, **self._model_options())
+            more = fit(others, True)
+            scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
+            better = [highest(pair) for pair in np.transpose(scores)]
+            models = [(models, others)[i][j] for j, i in enumerate(better)]
+            found, counts = np.choose(better, [found, more]).tolist(), count(models)
+        return models, found, counts
 
     def _choose(self, candidates, models, found, counts, frame):
         """Choose among fitted models by sums over all rows; return the index of the choice."""

@@ -57,7 +57,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Treatment of missing values: None keeps them, as NaN in all encoded columns
         (:doc:`/guide/missing`); "median" replaces missing numbers by the median of the training
         rows and missing categories by their most frequent value. A column without any value is
-        an error, as are missing values in a fit to a Dask dataframe.
+        an error.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
@@ -518,12 +518,7 @@ def _observed(estimator, frame):
     numbers = _as_numbers(estimator, frame, estimator.numbers_)
     columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
     columns |= {name: _as_text(frame[name]) for name in estimator.categories_}
-    empty = [name for name, column in columns.items() if column.isna().all()]
-    if empty:
-        raise ValueError(
-            f"{_owner(estimator)} cannot use columns without any value: {listed(empty)}. "
-            "Leave them out (drop, --drop)."
-        )
+    refuse_empty(estimator, [n for n, column in columns.items() if column.isna().all()])
     return columns
 
 
@@ -543,14 +538,12 @@ def refuse_infinite(estimator, counts):
         )
 
 
-def refuse_missing(estimator, counts):
-    """Raise if any of these numbers of missing values is not zero."""
-    found = [f"{name!r} ({count})" for name, count in counts.items() if count]
-    if found:
+def refuse_empty(estimator, names):
+    """Raise if there are names of columns without any value."""
+    if names:
         raise ValueError(
-            f"{_owner(estimator)} needs complete rows, got missing values (NaN) in "
-            f"{listed(found, str)}. Impute them (impute='median', --impute median) or leave "
-            "the columns out (drop, --drop)."
+            f"{_owner(estimator)} cannot use columns without any value: {listed(names)}. "
+            "Leave them out (drop, --drop)."
         )
 
 

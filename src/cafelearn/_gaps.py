@@ -16,9 +16,8 @@ def has_gaps(X):
     return not is_sound(X) and bool(np.isnan(X).any())
 
 
-def check_rows_observed(X, owner):
-    """Raise, in the name of `owner`, if a row has no observed value."""
-    empty = np.flatnonzero(np.isnan(X).all(axis=1))
+def refuse_empty_rows(empty, owner):
+    """Raise, in the name of `owner`, if there are numbers of rows without observed values."""
     if len(empty):
         raise ValueError(
             f"{owner} needs at least one observed value in each row, but all are missing (NaN) "

@@ -288,8 +288,7 @@ class MinkowskiWeightedKMeans(
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`).
             float32 is kept, unless single precision is too coarse for data so far from zero or
             ranges so different; the fit and the centres are then float64.
-            A Dask collection, which must be complete, is fitted block by block, see
-            :doc:`/guide/large_data`;
+            A Dask collection is fitted block by block, see :doc:`/guide/large_data`;
             ``labels_`` is then a lazy Dask array.
         y : None
             Ignored; present by convention.

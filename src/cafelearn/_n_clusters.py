@@ -151,12 +151,10 @@ def _rows(estimator, X, sample_weight, seed):
     """At most ROWS rows and their weights (None: one each), checked."""
     (sampling,) = seed.spawn(1)
     if is_dask(X):
-        return distributed().sample_rows(estimator, X, sampling, ROWS), None
+        return _filled(distributed().sample_rows(estimator, X, sampling, ROWS)), None
     X = check_data(estimator, X, gaps=True)
     check_columns_observed(estimator, X)
-    if has_gaps(X):
-        # Mixtures need complete rows; the number depends little on how they are completed.
-        X = fill_columns(X, np.nanmedian(X, axis=0))
+    X = _filled(X)
     if sample_weight is None:
         weight, used = None, np.arange(len(X))
     else:
@@ -168,6 +166,11 @@ def _rows(estimator, X, sample_weight, seed):
     if len(used) == len(X):
         return X, weight
     return X[used], None if weight is None else weight[used]
+
+
+def _filled(X):
+    """Rows with medians in their gaps: mixtures need complete ones, however completed."""
+    return fill_columns(X, np.nanmedian(X, axis=0)) if has_gaps(X) else X
 
 
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):

@@ -9,7 +9,7 @@ from sklearn import get_config
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from cafelearn._gaps import check_rows_observed, has_gaps, is_sound
+from cafelearn._gaps import has_gaps, is_sound, refuse_empty_rows
 from cafelearn._words import listed
 
 
@@ -101,7 +101,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
         # One sum over complete data, as scikit-learn's check takes.
         if gaps and not get_config()["assume_finite"] and not is_sound(X):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
-            check_rows_observed(X, owner)
+            refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
     return X
 
 
@@ -121,9 +121,14 @@ def check_dense(X, owner):
 
 def check_columns_observed(estimator, X):
     """Raise if a column has no observed value."""
-    empty = np.isnan(X).all(axis=0) if has_gaps(X) else np.zeros(1, dtype=bool)
+    if has_gaps(X):
+        refuse_empty_columns(np.isnan(X).all(axis=0), estimator)
+
+
+def refuse_empty_columns(empty, estimator):
+    """Raise if any column is marked as one without an observed value."""
     if empty.any():
-        names = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))[empty]
+        names = getattr(estimator, "feature_names_in_", np.arange(len(empty)))[empty]
         raise ValueError(
             f"{type(estimator).__name__} needs at least one observed value in each column, but "
             f"all are missing (NaN) in {len(names)}: {listed(names.tolist(), most=5)}. Drop "

@@ -103,11 +103,11 @@ def frame_of(X, sample_weight=None, codes=None):
     shares = count_extremes(X, mass, low, high) / total
     sums = None if codes is None else largest_sums(X, low, high, codes)
     if sums is not None and gaps.any():
-        sums[_gaps_differ(X, codes)] = np.inf
+        sums[gaps_differ(X, codes)] = np.inf
     return make_frame(mean, variance, low, high, shares, codes, sums, units)
 
 
-def _gaps_differ(X, codes):
+def gaps_differ(X, codes):
     """Whether a row may lack some columns of a variable and not others, for each variable."""
     missing = np.isnan(X)
     return np.array(
@@ -414,6 +414,11 @@ def agreement_matrix(tables, n_clusterings):
 
 def by_likelihood(models, scores, agreement):
     """Return the clustering with the highest score, the first of ties."""
+    return highest(scores)
+
+
+def highest(scores):
+    """Return the index of the highest score, the first of ties."""
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_non_negative
 
 from cafelearn._dask.cache import forget
 from cafelearn._dask.sources import Sealed, find_sources, read
-from cafelearn._gaps import has_gaps
 from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
@@ -83,12 +82,6 @@ class Reading(NamedTuple):
                 estimator=self.owner,
                 input_name="X",
             )
-            if has_gaps(X):
-                raise ValueError(
-                    f"{self.owner} needs complete rows to fit to a Dask collection, but block "
-                    f"{number} has missing values: X contains NaN. Fill or drop them, or fit "
-                    "to rows in memory; the fitted model takes missing values."
-                )
             if X.shape[1] != self.n_features:
                 raise ValueError(
                     f"{self.owner} needs the same {self.n_features} features in every block, "

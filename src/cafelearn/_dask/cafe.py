@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 from sklearn import config_context
 
-from cafelearn._candidates import make_candidates, make_models, make_scaler
-from cafelearn._dask.choosing import count_clusterings
-from cafelearn._dask.fitting import fit_models, known_lengths, measure
+from cafelearn._candidates import make_candidates, make_scaler
+from cafelearn._dask.extents import measure
+from cafelearn._dask.fitting import fit_models, known_lengths
 from cafelearn._dask.inputs import make_blocks
 from cafelearn._dask.lazy import blockwise, detached
 from cafelearn._dask.moments import (
@@ -21,6 +21,7 @@ from cafelearn._dask.moments import (
 from cafelearn._dask.sampling import sample
 from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._solver.placing import assign, make_model
 from cafelearn._structure import ROWS
 from cafelearn._variable_scaling import scale_as_one, scaling_key
 from cafelearn._variables import (
@@ -30,24 +31,11 @@ from cafelearn._variables import (
     variable_codes,
 )
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
-from cafelearn.selection import count_extremes, make_frame
+from cafelearn.selection import add_tallies, count_extremes, gaps_differ, make_frame, tally
 
 
 def fit_cafe(estimator, X):
-    """Fit an estimator to a Dask collection.
-
-    Parameters
-    ----------
-    estimator : CAFE
-        Its parameters have been checked.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-
-    Returns
-    -------
-    estimator : CAFE
-        The same, fitted.
-    """
+    """Fit a CAFE to a Dask collection."""
     candidates = make_candidates(estimator)
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
@@ -56,28 +44,40 @@ def fit_cafe(estimator, X):
     extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
     moments = blocks.reduce(find_moments, combine_moments, None)
     set_variables(estimator)
-    codes, sums = variable_codes(estimator), None
+    codes, sums, one_hot = variable_codes(estimator), None, None
     if several_columns(codes).any():
         request = extents.low, extents.high, codes
-        sums = blocks.reduce(find_largest_sums, _largest_of_all, request)
+        sums, differ = blocks.reduce(find_largest_sums, _largest_of_all, request)
+        one_hot = np.where(differ > 0, np.inf, sums)
     scalers, scalings = {}, {}
     for key, candidate in {scaling_key(c, codes): c for c in candidates}.items():
         scaler = make_scaler(candidate.scaling)
-        scalers[key] = _fit_scaler(scaler, moments, blocks, for_extractor)
+        scalers[key] = _fit_scaler(scaler, moments, extents, blocks, for_extractor)
         if sums is not None:
             scale_as_one(scaler, candidate, codes, extents.low, extents.high, sums)
         scalings[key] = blocks, extents
         if scalers[key] is not None:
             scaled = blocks.scaled(scalers[key])
             scalings[key] = scaled, measure(estimator, scaled)
-    models = make_models(candidates, for_models, **estimator._model_options())
     seen = [scalings[scaling_key(c, codes)] for c in candidates]
-    found = fit_models(models, blocks, seen, estimator.verbose)
     variance = moments.scatter / moments.count
     shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
     low, high = extents.low, extents.high
-    frame = make_frame(moments.mean, variance, low, high, shares, codes, sums)
-    counts = count_clusterings(models, blocks, seen, frame)
+    frame = make_frame(moments.mean, variance, low, high, shares, codes, one_hot)
+
+    def fit(models, filled):
+        return fit_models(models, blocks, seen, estimator.verbose, filled_starts=filled)
+
+    def count(models):
+        placed = [
+            (_model(m, blocks.dtype, extents.gaps), scaled.view)
+            for m, (scaled, _) in zip(models, seen, strict=True)
+        ]
+        return blocks.reduce(tally_block, add_tallies, (placed, frame))
+
+    models, found, counts = estimator._fit_candidates(
+        candidates, for_models, fit, count, frame, extents.gaps
+    )
     chosen = estimator._choose(candidates, models, found, counts, frame)
     estimator.scaler_ = scalers[scaling_key(candidates[chosen], codes)]
     if estimator.rescaling == "distances":
@@ -89,14 +89,33 @@ def fit_cafe(estimator, X):
     return estimator
 
 
+def _model(model, dtype, gaps):
+    """What places rows as a fitted MinkowskiWeightedKMeans does."""
+    centers, weights = model.cluster_centers_, model.feature_weights_
+    typical = detached(model)._gap_distances if gaps else None
+    return make_model(centers, weights, model.p, model._scale, dtype, typical)
+
+
+def tally_block(rows, request):
+    """The Tally of one block; `request` is ([(Model, View), ...], Frame)."""
+    placed, frame = request
+    labellings, view, seen = [], None, None
+    for model, other in placed:
+        if view is None or other.fit != view.fit:
+            view, seen = other, other(rows)
+        labellings.append(assign(seen.X, model)[0])
+    sizes = [len(model.centers) for model, _ in placed]
+    return tally(rows.X, labellings, sizes, frame, rows.sample_weight)
+
+
 def find_extremes(rows, extremes):
     """Mass of the rows of one block at the extremes of each feature."""
     return count_extremes(rows.X, rows.sample_weight, *extremes)
 
 
 def find_largest_sums(rows, request):
-    """`largest_sums` of one block; `request` is (low, high, codes)."""
-    return largest_sums(rows.X, *request)
+    """`largest_sums` and `gaps_differ` of one block; `request` is (low, high, codes)."""
+    return np.stack([largest_sums(rows.X, *request), gaps_differ(rows.X, request[-1])])
 
 
 def _largest_of_all(parts):
@@ -109,8 +128,8 @@ def _balance_parts(estimator, blocks):
     estimator._balance_parts(moments.scatter / moments.count)
 
 
-def _fit_scaler(scaler, moments, blocks, seed):
-    if scaler is not None and not fit_scaler(scaler, moments, blocks.dtype):
+def _fit_scaler(scaler, moments, extents, blocks, seed):
+    if scaler is not None and not fit_scaler(scaler, moments, extents):
         scaler.fit(sample(blocks, seed))
     return scaler
 

@@ -13,19 +13,21 @@ import numpy as np
 from cafelearn._dask.cache import CACHE
 from cafelearn._dask.merging import NodeSums, combine, nodes, pack, totals
 from cafelearn._solver.descent import (
-    ADVANCE,
     Rows,
+    Seed,
     Span,
+    advance_by,
     make_result,
     one_cluster_problem,
-    run_passes,
     scratch_for,
+    sum_chunks,
 )
-from cafelearn._solver.iteration import ASSIGN, STOP, Problem, State, start
+from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
-from cafelearn._solver.kernels.cells import CENTER, MASS, OPEN, SCALE, SCALED_WEIGHT
+from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALE, SCALED_WEIGHT
+from cafelearn._solver.kernels.gaps import gapped_distances
 from cafelearn._solver.kernels.geometry import make_geometry
-from cafelearn._solver.kernels.sums import MEMBERS, N_ROWS, empty_stack
+from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 from cafelearn._solver.placing import nearest_centers
 
 # Descents run together as long as their sums of one block take no more bytes than this.
@@ -44,7 +46,8 @@ class Request(NamedTuple):
     p: float
     cells: np.ndarray  # the rows SENT
     n_assigned: int  # how often the rows have been assigned before
-    labeller: np.ndarray | None  # centres and scaled weights of the last assignment
+    labeller: tuple | None  # centres, scaled weights and `typical` of the last assignment
+    typical: np.ndarray | None  # (k, m) distances that gaps count for; None: no gaps
 
 
 class Pass(NamedTuple):
@@ -60,21 +63,18 @@ def run_pass(rows, order):
     requests = order.requests
     for descent, fit in order.ended:
         CACHE.drop((fit, "labels", rows.number, descent))
-    present, found = [], []
-    view, seen = None, None
+    found, view, seen = [], None, None
     for request in requests:
         # Descents of one scaling follow each other, so one scaled copy is held at a time.
         if request.view != view:
             view, seen = request.view, None
             seen = order.views[view](rows)
-        sums, labels = _sum_block(seen, request)
-        found.append(pack(sums))
-        present.append(np.bincount(labels, minlength=request.cells.shape[0]) > 0)
-    return NodeSums(rows.first_chunk, rows.last_chunk, found, np.array(present))
+        found.append(pack(_sum_block(seen, request)))
+    return NodeSums(rows.first_chunk, rows.last_chunk, found)
 
 
 def _sum_block(rows, request):
-    """The sums of a block's nodes for one descent, and its labels."""
+    """The sums of a block's nodes for one descent."""
     cells = _cells(request)
     # A pass needs no more of the problem than p and the type of the rows.
     problem = one_cluster_problem(rows.X, request.p)
@@ -83,14 +83,15 @@ def _sum_block(rows, request):
     labels = _labels(rows, request, key)
     n_chunks = rows.last_chunk - rows.first_chunk
     stack = empty_stack(n_chunks, n_clusters, n_features)
-    run_passes(
+    sum_chunks(
         request.phase,
-        State(cells, np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64)),
+        cells,
         stack,
         Rows(rows.X, rows.sample_weight, labels),
         problem,
         Span(0, n_chunks, rows.first_chunk),
         scratch_for(rows.X, n_clusters, problem),
+        request.typical,
     )
     sums = stack[: len(nodes(rows.first_chunk, rows.last_chunk))]
     if request.phase == ASSIGN:
@@ -99,7 +100,7 @@ def _sum_block(rows, request):
         members *= hash_of.from_python(np.uint64(rows.number)) | np.uint64(1)
         sums[:, :-1, MEMBERS, 0] = members.view(np.float64)
         _cache(key, labels, request.n_assigned + 1, n_clusters)
-    return sums, labels
+    return sums
 
 
 def _cells(request):
@@ -116,9 +117,15 @@ def _labels(rows, request, key):
     known = CACHE.get(key, request.n_assigned)
     if known is not None:
         return known[0].astype(np.int32)
-    labels, _ = nearest_centers(
-        rows.X, *request.labeller, make_geometry(request.p, rows.X.dtype)
-    )
+    centers, weights, typical = request.labeller
+    if typical is None:
+        geometry = make_geometry(request.p, rows.X.dtype)
+        labels, _ = nearest_centers(rows.X, centers, weights, geometry)
+    else:
+        away = np.empty((len(rows.X), len(centers)))
+        cells = np.stack([centers, weights, weights], axis=1)
+        gapped_distances(away, rows.X, cells, typical, request.p)
+        labels = away.argmin(axis=1).astype(np.int32)
     _cache(key, labels, request.n_assigned, len(request.cells))
     return labels
 
@@ -130,11 +137,12 @@ def _cache(key, labels, version, n_clusters):
 class Descent:
     """One descent, as the client sees it."""
 
-    def __init__(self, number, centers, feature_scale, problem: Problem, view, weights=None):
+    def __init__(self, number, seed: Seed, feature_scale, problem: Problem, view):
         self.number, self.problem, self.phase, self.view = number, problem, ASSIGN, view
+        centers, weights, self.typical = seed
         self.dtype = centers.dtype
         self.state = start(centers, feature_scale, problem, weights)
-        self.labeller, self.n_assigned, self.present = None, 0, None
+        self.labeller, self.n_assigned, self.mass = None, 0, None
 
     def request(self, views):
         """The request of the next pass."""
@@ -146,30 +154,23 @@ class Descent:
             self.state.cells[:, SENT],
             self.n_assigned,
             self.labeller,
+            self.typical,
         )
 
-    def advance(self, stack, present):
+    def advance(self, stack):
         """Take the sums of one pass, which are in stack[0]."""
-        cells = self.state.cells
-        if self.phase == ASSIGN:
-            self.labeller = np.stack([cells[:, CENTER], cells[:, SCALED_WEIGHT]])
+        cells, typical, assigned = self.state.cells, self.typical, self.phase == ASSIGN
+        if assigned:
+            kept = None if typical is None else typical.copy()
+            self.labeller = cells[:, CENTER].copy(), cells[:, SCALED_WEIGHT].copy(), kept
             self.n_assigned += 1
-            self.present = present
-        nothing = np.empty((0, cells.shape[2]), dtype=self.dtype)
-        self.phase = run_passes(
-            self.phase,
-            self.state,
-            stack,
-            Rows(nothing, np.empty(0), np.empty(0, np.int32)),
-            self.problem,
-            ADVANCE,
-            scratch_for(nothing, len(cells), self.problem),
-        )
+        self.phase = advance_by(self.phase, self.state, stack, self.problem, typical)
+        if assigned:
+            self.mass = stack[0, :-1, MASS, 0].copy()
 
     def result(self):
         """The result, without labels."""
-        n_found, mass = int(self.present.sum()), self.state.cells[:, MASS, 0].copy()
-        return make_result(self.state, None, self.dtype, n_found, mass)
+        return make_result(self.state, None, self.dtype, self.mass, self.typical)
 
 
 def descend(blocks, descents):
@@ -186,8 +187,8 @@ def descend(blocks, descents):
                 views.append(descent.view)
         order = Pass(views, [descent.request(views) for descent in running], ended)
         part = blocks.reduce(run_pass, combine, order)
-        for descent, sums, present in zip(running, totals(part), part.present, strict=True):
-            descent.advance(sums, present)
+        for descent, sums in zip(running, totals(part), strict=True):
+            descent.advance(sums)
         ended = [(d.number, d.view.fit) for d in running if d.phase == STOP]
         yield from (descent for descent in running if descent.phase == STOP)
         running = [descent for descent in running if descent.phase != STOP]

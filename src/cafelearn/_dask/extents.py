@@ -4,6 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._dask.starts import check_init
+from cafelearn._gaps import has_gaps, refuse_empty_rows
+from cafelearn._validation import check_enough_rows, check_span, refuse_empty_columns
+
 
 class Extents(NamedTuple):
     """What must be known of the rows before anything else."""
@@ -13,28 +17,39 @@ class Extents(NamedTuple):
     heaviest: float  # the largest of them
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
     high: np.ndarray  # (m,) largest values
-    row: np.ndarray | None  # the first row of positive weight
+    row: np.ndarray | None  # the first row of positive weight, its gaps filled with `low`
+    observed: np.ndarray  # (m,) whether any row has a value
+    empty: np.ndarray  # numbers of the rows without a value
+    gaps: bool  # whether a value is missing
 
 
 def find_extents(rows, request):
     """Extents of one block."""
-    X = rows.X[rows.sample_weight > 0] if (rows.sample_weight <= 0).any() else rows.X
-    n_features = X.shape[1]
-    if len(X) == 0:
-        empty = np.full(n_features, np.inf, dtype=X.dtype)
-        return Extents((len(rows.X),), 0.0, 0.0, empty, -empty, None)
+    X, counted = rows.X, rows.sample_weight > 0
+    used = X if counted.all() else X[counted]
+    low, high = used.min(axis=0, initial=np.inf), used.max(axis=0, initial=-np.inf)
+    observed, empty, gaps = np.full(X.shape[1], len(X) > 0), np.arange(0), has_gaps(X)
+    if gaps:
+        low = np.fmin.reduce(used, axis=0, initial=np.inf)
+        high = np.fmax.reduce(used, axis=0, initial=-np.inf)
+        missing = np.isnan(X)
+        observed, empty = ~missing.all(axis=0), np.flatnonzero(missing.all(axis=1))
     return Extents(
-        (len(rows.X),),
+        (len(X),),
         float(rows.sample_weight.sum()),
-        float(rows.sample_weight.max()),
-        X.min(axis=0),
-        X.max(axis=0),
-        X[0].copy(),
+        float(rows.sample_weight.max(initial=0.0)),
+        low,
+        high,
+        used[0].copy() if len(used) else None,
+        observed,
+        empty,
+        gaps,
     )
 
 
 def combine_extents(parts):
     """Extents of several blocks."""
+    first = np.cumsum([0, *(sum(part.lengths) for part in parts[:-1])])
     return Extents(
         tuple(length for part in parts for length in part.lengths),
         sum(part.mass for part in parts),
@@ -42,4 +57,34 @@ def combine_extents(parts):
         np.min([part.low for part in parts], axis=0),
         np.max([part.high for part in parts], axis=0),
         next((part.row for part in parts if part.row is not None), None),
+        np.any([part.observed for part in parts], axis=0),
+        np.concatenate([part.empty + n for part, n in zip(parts, first, strict=True)]),
+        any(part.gaps for part in parts),
     )
+
+
+def measure(estimator, blocks):
+    """Extents of all blocks, whose lengths are known from then on, after checking every row."""
+    owner = type(estimator).__name__
+    found = blocks.reduce(find_extents, combine_extents, None, check=True)
+    blocks.set_lengths(found.lengths)
+    if len(blocks) == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={blocks.shape}) while a minimum of 1 is "
+            f"required by {owner}."
+        )
+    if found.row is None:
+        raise ValueError(
+            f"{owner} needs at least one positive sample weight, but all are zero."
+        )
+    refuse_empty_rows(found.empty, owner)
+    refuse_empty_columns(~found.observed, estimator)
+    if hasattr(estimator, "n_clusters"):
+        check_enough_rows(estimator, blocks)
+    if hasattr(estimator, "init"):
+        check_init(estimator, len(blocks))
+    # Columns that are observed in rows without weight alone do not vary.
+    low, high = (np.where(np.isinf(ends), 0, ends) for ends in (found.low, found.high))
+    check_span(low, high, estimator)
+    row = np.where(np.isnan(found.row), low, found.row)
+    return found._replace(low=low, high=high, row=row)

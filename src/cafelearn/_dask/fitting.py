@@ -4,14 +4,15 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
+import numpy as np
+
 from cafelearn._dask.descending import Descent, descend
-from cafelearn._dask.extents import combine_extents, find_extents
-from cafelearn._dask.inputs import check_rows, make_blocks
+from cafelearn._dask.extents import combine_extents, find_extents, measure
+from cafelearn._dask.inputs import make_blocks
 from cafelearn._dask.lazy import blockwise
 from cafelearn._dask.sampling import sample
-from cafelearn._dask.starts import check_init, draw_samples, initial_centers
-from cafelearn._solver.descent import one_cluster_problem
-from cafelearn._solver.kernels.cells import LOG_DISPERSION
+from cafelearn._dask.starts import draw_samples, make_starts
+from cafelearn._solver.descent import Seed, one_cluster_problem
 from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._solver.seeding import groups_of
 from cafelearn._solver.starts import (
@@ -27,27 +28,12 @@ from cafelearn._solver.starts import (
     start_seeds,
     uses_offset,
 )
-from cafelearn._validation import check_enough_rows, check_span, weight_exponent
+from cafelearn._validation import weight_exponent
 from cafelearn._variables import set_variables
 
 
 def fit_mwkmeans(estimator, X, sample_weight=None):
-    """Fit an estimator to a Dask collection.
-
-    Parameters
-    ----------
-    estimator : MinkowskiWeightedKMeans
-        Its parameters have been checked.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-    sample_weight : array-like, dask.array.Array, dask.dataframe.Series or None
-        Their weights.
-
-    Returns
-    -------
-    n_found : int
-        Number of clusters that have rows.
-    """
+    """Fit a MinkowskiWeightedKMeans; returns the number of clusters that have members."""
     blocks = make_blocks(estimator, X, sample_weight)
     extents = measure(estimator, blocks)
     units = NO_UNITS
@@ -63,44 +49,12 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
 
 
 def sample_rows(estimator, X, seed, at_most):
-    """At most so many rows of a Dask collection, after checking all of them.
-
-    Parameters
-    ----------
-    estimator : MinkowskiWeightedKMeans or CAFE
-        In whose name to check.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-    seed : numpy.random.SeedSequence
-        Source of the randomness.
-    at_most : int
-        Largest number of rows.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
-        The sample.
-    """
+    """At most so many rows of a Dask collection, after checking all of them."""
     blocks = make_blocks(estimator, X)
-    measure(estimator, blocks)
-    return sample(blocks, seed, at_most=at_most)
-
-
-def measure(estimator, blocks):
-    """The first pass, after which the lengths of the blocks are known."""
-    extents = blocks.reduce(find_extents, combine_extents, None, check=True)
-    blocks.set_lengths(extents.lengths)
-    check_rows(estimator, *blocks.shape)
-    if extents.row is None:
-        raise ValueError(
-            f"{type(estimator).__name__} needs at least one positive sample weight, "
-            "but all are zero."
-        )
-    check_enough_rows(estimator, blocks)
-    if hasattr(estimator, "init"):
-        check_init(estimator, len(blocks))
-    check_span(extents.low, extents.high, estimator)
-    return extents
+    extents = measure(estimator, blocks)
+    rows = sample(blocks, seed, at_most=at_most)
+    # A column that the sample lacks does not vary in it.
+    return np.where(np.isnan(rows).all(axis=0), extents.low, rows)
 
 
 def known_lengths(blocks):
@@ -110,37 +64,38 @@ def known_lengths(blocks):
     return array
 
 
-def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS):
+def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=False):
     """Fit models, all their starts in the same passes over the data.
 
     `seen` are, for each model, the blocks as its scaling shows them and their extents; models
     of the same scaling have the same and follow each other. Returns the numbers of clusters
-    that each has found. `labels_` is left to the caller.
+    that each has found. `labels_` is left to the caller. `filled_starts` as for `prepare`.
     """
     try:
-        return _fit_models(models, blocks, seen, verbose, units)
+        return _fit_models(models, blocks, seen, verbose, units, filled_starts)
     finally:
         for scaled in {id(scaled): scaled for scaled, _ in seen}.values():
             scaled.forget()
 
 
-def _fit_models(models, blocks, seen, verbose, units):
+def _fit_models(models, blocks, seen, verbose, units, filled_starts):
     jobs, started, sampled = [], [], []
     for (scaled, extents), together in groupby(
         zip(models, seen, strict=True), key=itemgetter(1)
     ):
-        these, offsets = _prepare([model for model, _ in together], scaled, extents, units)
+        these, *facts = _prepare([model for model, _ in together], scaled, extents, units)
         jobs += these
         if is_sampled(these[0].estimator, len(blocks)):
-            draw_samples(these, scaled, extents, offsets)
-            sampled += [(job, scaled.view) for job in these]
-            continue
-        take_sample = partial(sample, scaled, these[0].seeds[0])
-        starts = iter(initial_centers(these, scaled, extents, offsets, take_sample))
+            draw_samples(these, scaled, extents, *facts)
+        else:
+            take_sample = partial(sample, scaled, these[0].seeds[0])
+            make_starts(these, scaled, extents, *facts, take_sample, filled_starts)
+        sampled += [(job, scaled.view) for job in these if job.on_sample is not None]
         started += [
-            (job, i < job.n_pilots, (next(starts), None), scaled.view)
+            (job, i < job.n_pilots, seed, scaled.view)
             for job in these
-            for i, _ in enumerate(job.seeds)
+            for i, seed in enumerate(job.seeds)
+            if job.on_sample is None
         ]
     if sampled:
         started += _run_on_samples(sampled, verbose)
@@ -169,10 +124,10 @@ def _descend_all(jobs, started, blocks, verbose):
     """Descend from all starts; those that are no pilots have to beat those that are."""
     done = 0
     for pilot in (True, False):
-        chosen = [(job, start, view) for job, first, start, view in started if first is pilot]
+        chosen = [(job, seed, view) for job, first, seed, view in started if first is pilot]
         descents = [
-            Descent(done + number, centers, job.feature_scale, job.problem, view, weights)
-            for number, (job, (centers, weights, *_), view) in enumerate(chosen)
+            Descent(done + number, _seed_of(job, seed), job.feature_scale, job.problem, view)
+            for number, (job, seed, view) in enumerate(chosen)
         ]
         results = [None] * len(chosen)
         before = done
@@ -187,39 +142,57 @@ def _descend_all(jobs, started, blocks, verbose):
             job.end_pilots()
 
 
+def _seed_of(job, seed):
+    """Where the descent of one of a job's seeds begins."""
+    centers, weights, typical = job.start(seed)
+    if typical is None and job.typical is not None:
+        typical = np.tile(job.typical, (len(centers), 1))
+    return Seed(centers, weights, None if job.typical is None else typical)
+
+
 def _prepare(models, blocks, extents, units):
-    """The Jobs of models of one scaling, and their offsets."""
+    """The Jobs of models of one scaling, their offsets and what their gaps are filled with."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
         model.n_features_in_ = blocks.shape[1]
         set_variables(model)
-    jobs = []
-    offsets = _log_offsets(models, blocks, extents, feature_scale, units)
-    for model, offset in zip(models, offsets, strict=True):
+    jobs, offsets, middles = [], [], []
+    whole = _whole(models, blocks, extents, feature_scale)
+    for model in models:
+        found = whole.get(model.p)
+        offset = log_offset(model, lambda found=found: found.log_dispersions[0], units)
         groups = groups_of(model, extents.low, extents.high)
         problem = problem_of(model, blocks, scale, offset, groups)
         seeds = start_seeds(model, len(blocks))
-        jobs.append(Job(model, None, None, feature_scale, problem, None, seeds))
-        jobs[-1].units, jobs[-1].ranges = units, half_span(extents.low, extents.high)
-    return jobs, offsets
+        job = Job(model, None, None, feature_scale, problem, None, seeds)
+        job.units, job.ranges = units, half_span(extents.low, extents.high)
+        job.typical = found.typical[0] if extents.gaps else None
+        jobs.append(job)
+        offsets.append(offset)
+        middles.append(found.centers[0] if extents.gaps else None)
+    return jobs, offsets, middles
 
 
-def _log_offsets(models, blocks, extents, feature_scale, units):
-    """`starts.log_offset` of each model; what they need of the data is found together."""
-    whole = {}
+def _whole(models, blocks, extents, feature_scale):
+    """By p, all rows as one cluster, for those models that need it; see `one_cluster`."""
     # Seen as they are: these blocks are scaled already.
-    view = blocks.view._replace(scaler=None)
+    view, found = blocks.view._replace(scaler=None), {}
+    typical = np.zeros((1, blocks.shape[1])) if extents.gaps else None
+    exponents = {
+        model.p: None
+        for model in models
+        if extents.gaps or (uses_offset(model) and model.dispersion_offset == "fixed")
+    }
     descents = [
         Descent(
             -1 - i,
-            extents.row[None, :],
+            Seed(extents.row[None, :], typical=None if typical is None else typical.copy()),
             feature_scale,
-            one_cluster_problem(blocks, model.p),
+            one_cluster_problem(blocks, p),
             view,
         )
-        for i, model in enumerate(models)
-        if uses_offset(model) and model.dispersion_offset == "fixed"
+        for i, p in enumerate(exponents)
     ]
     for descent in descend(blocks, descents) if descents else ():
-        whole[-1 - descent.number] = descent.state.cells[0, LOG_DISPERSION].copy()
-    return [log_offset(model, partial(whole.get, i), units) for i, model in enumerate(models)]
+        found[descent.problem.geometry.p] = descent.result()
+    return found

@@ -90,12 +90,3 @@ def make_blocks(estimator, X, sample_weight=None):
     X, dtype = as_array(estimator, X, reset=True)
     sample_weight, X = as_weights(sample_weight, X)
     return Blocks(X, sample_weight, dtype, type(estimator).__name__)
-
-
-def check_rows(estimator, n_rows, n_features):
-    """Raise if there are no rows at all, which the first pass has found."""
-    if n_rows == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={(n_rows, n_features)}) while a minimum of "
-            f"1 is required by {type(estimator).__name__}."
-        )

@@ -21,22 +21,7 @@ MERGED = 16
 
 
 def lazily(estimator, name, X):
-    """What a method gives for X, as a Dask array.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    name : str
-        The method. It takes rows and gives a number or a row for each.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-
-    Returns
-    -------
-    result : dask.array.Array
-        In blocks of the same lengths.
-    """
+    """What the method `name` of a fitted estimator gives for X, as a Dask array."""
     check_is_fitted(estimator)
     wanted = _get_output_config("transform", estimator)["dense"]
     if name == "transform" and wanted != "default":
@@ -98,22 +83,7 @@ def detached(estimator):
 
 
 def score(estimator, X, sample_weight):
-    """Minus the objective of the rows; computed at once.
-
-    Parameters
-    ----------
-    estimator : MinkowskiWeightedKMeans
-        Fitted.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-    sample_weight : array-like, dask.array.Array or None
-        Their weights.
-
-    Returns
-    -------
-    score : float
-        The sum over the blocks.
-    """
+    """Minus the objective of the rows; computed at once."""
     check_is_fitted(estimator)
     X, _ = as_array(estimator, X, reset=False)
     sample_weight, X = as_weights(sample_weight, X)
@@ -138,22 +108,7 @@ def _score(block, weights=None, estimator=None):
 
 
 def profile(estimator, X, sample_weight):
-    """The sums behind `profile_frame`; computed at once.
-
-    Parameters
-    ----------
-    estimator : MinkowskiWeightedKMeans or CAFE
-        Fitted.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-    sample_weight : array-like, dask.array.Array or None
-        Their weights.
-
-    Returns
-    -------
-    sums : ProfileSums
-        Those of all blocks.
-    """
+    """The sums behind `profile_frame`; computed at once."""
     check_is_fitted(estimator)
     X, _ = as_array(estimator, X, reset=False)
     sample_weight, X = as_weights(sample_weight, X)

@@ -40,7 +40,6 @@ class NodeSums(NamedTuple):
     first: int
     last: int
     packed: list  # Packed, for each descent
-    present: np.ndarray  # (n_descents, k) clusters that have a row, of any weight
 
 
 @lru_cache(maxsize=16)
@@ -71,8 +70,7 @@ def combine(parts):
         pack(_merged(parts, [unpack(part.packed[descent]) for part in parts]))
         for descent in range(len(parts[0].packed))
     ]
-    present = np.any([part.present for part in parts], axis=0)
-    return NodeSums(parts[0].first, parts[-1].last, found, present)
+    return NodeSums(parts[0].first, parts[-1].last, found)
 
 
 def _merged(parts, sums):

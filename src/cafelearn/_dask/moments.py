@@ -8,21 +8,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils.extmath import svd_flip
 
-from cafelearn._dask.inputs import check_rows, make_blocks
+from cafelearn._dask.extents import measure
+from cafelearn._dask.inputs import make_blocks
+from cafelearn._gaps import has_gaps, observed_moments
 from cafelearn._scaling import RangeScaler
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.scales import is_constant
-from cafelearn._validation import check_span
 
 
 class Moments(NamedTuple):
-    """Count, mean and sums of squares about the mean of some rows, in float64."""
+    """Count, mean and sums of squares about the mean of observed values, in float64."""
 
-    count: int  # type: ignore[assignment]  # tuples have a method of this name
+    # Tuples have a method of this name.
+    count: int | np.ndarray  # type: ignore[assignment]  # (m,) if values are missing
     mean: np.ndarray  # (m,)
     scatter: np.ndarray  # (m,) or, with products, (m, m)
-    low: np.ndarray  # (m,)
-    high: np.ndarray  # (m,)
 
 
 def find_moments(rows, request):
@@ -34,16 +34,19 @@ def moments_of(X, products):
     """Moments of an array; some rows at a time, to keep the float64 copies small."""
     n_features = X.shape[1]
     shape = (n_features, n_features) if products else n_features
-    nothing = np.full(n_features, np.inf, dtype=X.dtype)
-    parts = [Moments(0, np.zeros(n_features), np.zeros(shape), nothing, -nothing)]
+    parts = [Moments(0, np.zeros(n_features), np.zeros(shape))]
     step = 4 * chunk_rows(n_features)
     for first in range(0, len(X), step):
         some = X[first : first + step].astype(np.float64)
-        low, high = X[first : first + step].min(axis=0), X[first : first + step].max(axis=0)
+        if has_gaps(some):
+            count = (~np.isnan(some)).sum(axis=0)
+            mean, variance = observed_moments(some)
+            parts.append(Moments(count, mean, variance * count))
+            continue
         mean = some.mean(axis=0)
         some -= mean
         scatter = some.T @ some if products else (some * some).sum(axis=0)
-        parts.append(Moments(len(some), mean, scatter, low, high))
+        parts.append(Moments(len(some), mean, scatter))
     return combine_moments(parts)
 
 
@@ -51,26 +54,24 @@ def combine_moments(parts):
     """Moments of several blocks, by the formula of Chan, Golub and LeVeque (1979)."""
     total = parts[0]
     for part in parts[1:]:
-        if part.count == 0:
+        if np.all(part.count == 0):
             continue
         count = total.count + part.count
+        divisor = np.maximum(count, 1)
         step = part.mean - total.mean
         shift = np.outer(step, step) if total.scatter.ndim == 2 else step * step
         total = Moments(
             count,
-            total.mean + step * (part.count / count),
-            total.scatter + part.scatter + shift * (total.count * part.count / count),
-            np.minimum(total.low, part.low),
-            np.maximum(total.high, part.high),
+            total.mean + step * (part.count / divisor),
+            total.scatter + part.scatter + shift * (total.count * part.count / divisor),
         )
     return total
 
 
-def fit_scaler(scaler, moments, dtype):
+def fit_scaler(scaler, moments, extents):
     """Fit a RangeScaler or StandardScaler; whether it was one of these."""
     if type(scaler) is RangeScaler:
-        low, high = moments.low, moments.high
-        check_span(low, high, scaler)
+        low, high, dtype = extents.low, extents.high, extents.low.dtype
         constant = is_constant(low, high)
         scaler.mean_ = np.where(constant, low, moments.mean.astype(dtype))
         scaler.range_ = np.where(constant, dtype.type(1), 2 * (high / 2 - low / 2))
@@ -92,24 +93,10 @@ def fit_scaler(scaler, moments, dtype):
 
 
 def fit_range_scaler(scaler, X):
-    """Fit a RangeScaler to a Dask collection.
-
-    Parameters
-    ----------
-    scaler : RangeScaler
-        The scaler.
-    X : dask.array.Array or dask.dataframe.DataFrame
-        The rows.
-
-    Returns
-    -------
-    scaler : RangeScaler
-        The same, fitted.
-    """
+    """Fit a RangeScaler to a Dask collection."""
     blocks = make_blocks(scaler, X)
-    moments = blocks.reduce(find_moments, combine_moments, None, check=True)
-    check_rows(scaler, moments.count, blocks.array.shape[1])
-    fit_scaler(scaler, moments, blocks.dtype)
+    extents = measure(scaler, blocks)
+    fit_scaler(scaler, blocks.reduce(find_moments, combine_moments, None), extents)
     return scaler
 
 

@@ -9,13 +9,15 @@ block names those (first pass), the parts of all that were named are summed (sec
 the rows drawn are fetched (third pass).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from cafelearn._dask.cache import CACHE
+from cafelearn._gaps import fill_columns
 from cafelearn._solver import seeding
-from cafelearn._solver.starts import sample_job, sample_seed
+from cafelearn._solver.starts import gapped_sample_job, sample_job, sample_seed
 
 # Kind of the draws in the cache.
 STARTS = "starts"
@@ -37,6 +39,11 @@ class Frame(NamedTuple):
     low: np.ndarray
     spans: np.ndarray
     queries: list
+    middle: np.ndarray | None  # what gaps are filled with for a draw, if there are any
+
+
+def _filled(X, middle):
+    return X if middle is None else fill_columns(X, middle)
 
 
 def _draw(rows, frame):
@@ -44,7 +51,8 @@ def _draw(rows, frame):
     stored = CACHE.get(key, 0)
     if stored is not None:
         return seeding.Draw(*stored)
-    draw = seeding.coded_draw(rows.X, rows.sample_weight, frame.spans, frame.low)
+    X = _filled(rows.X, frame.middle)
+    draw = seeding.coded_draw(X, rows.sample_weight, frame.spans, frame.low)
     CACHE.put(key, 0, tuple(draw))
     return draw
 
@@ -95,14 +103,14 @@ def fetch_rows(rows, frame):
     return found
 
 
-def combine_rows(parts):
+def combine_rows(middle, parts):
     """Of rows with equal codes the one that comes first in the dictionary."""
     best = []
     for found in zip(*parts, strict=True):
         places = np.concatenate([places for places, _ in found])
         rows = np.concatenate([rows for _, rows in found])
         # The last key of a lexical sort is the first one to count.
-        order = np.lexsort((*rows.T[::-1], places))
+        order = np.lexsort((*_filled(rows, middle).T[::-1], places))
         places, rows = places[order], rows[order]
         first = np.flatnonzero(np.diff(places, prepend=-1))
         best.append((places[first], rows[first]))
@@ -119,7 +127,7 @@ def _positions(codes, wanted):
     return places
 
 
-def _draw_rows(blocks, extents, queries, count):
+def _draw_rows(blocks, extents, middle, queries, count):
     """The `count` first rows of each query, their times and their masses."""
     low, spans = (
         extents.low.astype(np.float64),
@@ -130,7 +138,7 @@ def _draw_rows(blocks, extents, queries, count):
     bounds = [(count + 8 * np.sqrt(count) + 20) / extents.mass] * len(queries)
     while waiting:
         asked = [queries[i]._replace(bound=bounds[i] * blocks.n_blocks) for i in waiting]
-        frame = Frame(low, spans, asked)
+        frame = Frame(low, spans, asked, middle)
         named = blocks.reduce(name_candidates, combine_candidates, frame)
         asked = [
             query._replace(codes=codes) for query, (codes, _) in zip(asked, named, strict=True)
@@ -149,7 +157,9 @@ def _draw_rows(blocks, extents, queries, count):
     asked = [
         query._replace(codes=codes) for query, (codes, _, _) in zip(queries, drawn, strict=True)
     ]
-    fetched = blocks.reduce(fetch_rows, combine_rows, Frame(low, spans, asked))
+    frame = Frame(low, spans, asked, middle)
+    fetched = blocks.reduce(fetch_rows, partial(combine_rows, middle), frame)
+    blocks.forget(STARTS)
     return [(rows, *found[1:]) for (_, rows), found in zip(fetched, drawn, strict=True)]
 
 
@@ -164,36 +174,53 @@ def check_init(estimator, n_rows):
         )
 
 
-def draw_samples(jobs, blocks, extents, offsets):
-    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`."""
+def draw_samples(jobs, blocks, extents, offsets, middles):
+    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`.
+
+    `middles` are what the gaps of each job's rows are filled with, None for complete rows.
+    """
     rngs = [np.random.default_rng(sample_seed(job.seeds)) for job in jobs]
     queries = [Query(seeding.new_salt(rng), np.inf) for rng in rngs]
-    size = jobs[0].estimator.subsample
-    samples = _draw_rows(blocks, extents, queries, size + 1)
-    blocks.forget(STARTS)
-    for job, (rows, times, mass), offset in zip(jobs, samples, offsets, strict=True):
-        kept, mass = seeding.sample_weights(times, mass, size)
-        rows = np.ascontiguousarray(rows[:kept])
-        job.on_sample = sample_job(job, rows, mass, extents.low, extents.high, offset)
+    size, ends = jobs[0].estimator.subsample, (extents.low, extents.high)
+    # Which rows are equal depends on what their gaps are filled with, and that on p.
+    for p in dict.fromkeys(job.estimator.p if extents.gaps else None for job in jobs):
+        some = [i for i, job in enumerate(jobs) if p in (None, job.estimator.p)]
+        middle, asked = middles[some[0]], [queries[i] for i in some]
+        samples = _draw_rows(blocks, extents, middle, asked, size + 1)
+        for i, (rows, times, mass) in zip(some, samples, strict=True):
+            kept, mass = seeding.sample_weights(times, mass, size)
+            rows, args = np.ascontiguousarray(rows[:kept]), (mass, *ends, offsets[i])
+            jobs[i].on_sample = (
+                sample_job(jobs[i], rows, *args)
+                if middle is None
+                else gapped_sample_job(jobs[i], rows, middle, *args)
+            )
 
 
-def initial_centers(jobs, blocks, extents, offsets, take_sample):
-    """The centres of every start of every job, in their order."""
-    starts = [(job, seed) for job in jobs for seed in job.seeds]
+def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_starts):
+    """Make the starts of jobs whose rows are fetched, or whose centres are given.
+
+    With `filled_starts` those that are drawn run on rows whose gaps are filled, see
+    `starts.prepare`.
+    """
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
-    if not isinstance(init, str):
-        shown = take_sample() if callable(init) else None
-        return [
-            seeding.given_centers(init, shown, blocks, n_clusters, seed) for _, seed in starts
-        ]
-    X, weights = blocks.reduce(fetch_all, combine_all, None)
-    makers = {
-        job: seeding.make_start(
-            job.estimator, seeding.StartRows(X, weights, extents.low, extents.high, offset)
-        )
-        for job, offset in zip(jobs, offsets, strict=True)
-    }
-    return [makers[job](seed)[0] for job, seed in starts]
+    if isinstance(init, str):
+        X, weights = blocks.reduce(fetch_all, combine_all, None)
+    else:
+        X = take_sample() if callable(init) else None
+    for job, offset, middle in zip(jobs, offsets, middles, strict=True):
+        shown = X if X is None else _filled(X, middle)
+        if not isinstance(init, str):
+            job.start = partial(_given, init, shown, blocks, n_clusters)
+        elif filled_starts:
+            job.on_sample = sample_job(job, shown, weights, extents.low, extents.high, offset)
+        else:
+            rows = seeding.StartRows(shown, weights, extents.low, extents.high, offset)
+            job.start = seeding.make_start(job.estimator, rows)
+
+
+def _given(init, shown, blocks, n_clusters, seed):
+    return seeding.given_centers(init, shown, blocks, n_clusters, seed), None, None
 
 
 def fetch_all(rows, request):

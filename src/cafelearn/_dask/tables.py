@@ -24,7 +24,6 @@ class Column(NamedTuple):
     order: tuple | None  # of these texts, if the column has one
     low: float  # of a column of numbers
     high: float
-    missing: int
     infinite: int
 
 
@@ -36,20 +35,7 @@ class Summary(NamedTuple):
 
 
 def fit_encoder(encoder, X):
-    """Fit a TableEncoder to a Dask dataframe, in one pass.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Its parameters have been checked.
-    X : dask.dataframe.DataFrame
-        The table.
-
-    Returns
-    -------
-    encoder : TableEncoder
-        The same, fitted.
-    """
+    """Fit a TableEncoder to a Dask dataframe, in one pass."""
     if encoder.impute is not None:
         raise ValueError(
             f"TableEncoder(impute={encoder.impute!r}) needs the table in memory, because a "
@@ -76,7 +62,7 @@ def fit_encoder(encoder, X):
         encoder, {name: columns[name].infinite for name in encoder.numbers_}
     )
     used = (*encoder.numbers_, *encoder.categories_)
-    encoding.refuse_missing(encoder, {name: columns[name].missing for name in used})
+    encoding.refuse_empty(encoder, [n for n in used if columns[n].look.n_values == 0])
     encoder._keep_varying(
         encoder._encode(meta[names]).columns,
         [columns[name].low < columns[name].high for name in encoder.numbers_]
@@ -87,20 +73,7 @@ def fit_encoder(encoder, X):
 
 
 def encode_parts(encoder, X):
-    """A Dask dataframe encoded, partition by partition and later.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Fitted.
-    X : dask.dataframe.DataFrame
-        A table with the columns of the fit.
-
-    Returns
-    -------
-    encoded : dask.dataframe.DataFrame
-        The numbers.
-    """
+    """A Dask dataframe encoded, partition by partition and later."""
     meta, encoder = _meta_of(X), encoder.for_new_rows()
     encoder._check_known_columns(meta)
     used = [*encoder.numbers_, *encoder.categories_]
@@ -151,8 +124,7 @@ def summarise(frame, encoder):
             if len(there):
                 low, high = float(there.min()), float(there.max())
                 infinite = int(np.isinf(there).sum())
-        missing = int(column.isna().sum())
-        columns[name] = Column(kind, look, values, order, low, high, missing, infinite)
+        columns[name] = Column(kind, look, values, order, low, high, infinite)
     return Summary(len(frame), columns)
 
 
@@ -175,7 +147,6 @@ def merge(parts, max_categories):
             there[0].order if len({column.order for column in there}) == 1 else None,
             min(column.low for column in own),
             max(column.high for column in own),
-            sum(column.missing for column in own),
             sum(column.infinite for column in own),
         )
     return Summary(sum(part.n_rows for part in parts), columns)

@@ -1,7 +1,8 @@
 """Run one descent to its end: the passes over the rows, on one thread or several."""
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from cafelearn._solver.iteration import (
     RESEEDED,
     STOP,
     STOP_REASONS,
+    State,
     advance,
     make_problem,
     start,
@@ -32,9 +34,9 @@ from cafelearn._solver.kernels.gaps import (
 )
 from cafelearn._solver.kernels.sums import (
     CHANGED,
+    MASS_OF_ALL,
     clear,
     empty_stack,
-    empty_sums,
     merge_stack,
 )
 
@@ -54,9 +56,13 @@ class FitResult(NamedTuple):
     log_path: np.ndarray
     n_iter: int
     stop_reason: str
-    n_found: int
     mass: np.ndarray  # (k,) sample weight of the members of each cluster
     typical: np.ndarray | None = None  # (k, m) distance that a gap counts for, if there are any
+
+    @property
+    def n_found(self):
+        """Number of clusters that have members."""
+        return int((self.mass > 0).sum())
 
 
 class Seed(NamedTuple):
@@ -132,81 +138,45 @@ def scratch_for(X, n_clusters, problem):
     return make_scratch(X, n_clusters, min(len(X), problem.chunk), problem.geometry.p)
 
 
-def _run_in_parts(state, stack, rows, problem, n_threads, interrupted):
-    """Make all passes with their chunks spread over threads, merged in their order."""
-    n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
-    at_once = _chunks_at_once(n_chunks, n_threads)
-    # Enough parts to keep the threads busy, few enough to bound the memory.
-    parts = [
-        (empty_stack(n_chunks, *shape), scratch_for(rows.X, shape[0], problem))
-        for _ in range(4 * n_threads)
-    ]
+def sum_chunks(phase, cells, stack, rows, problem, span, scratch, typical=None):
+    """Sum chunks of rows as `run_passes` does; returns the depth of the stack.
 
-    def run(part, phase, first):
-        sums, scratch = part
-        span = Span(first, min(first + at_once, n_chunks))
-        if not interrupted.is_set():
-            depth = run_passes(phase, state, sums, rows, problem, span, scratch)
-            merge_stack.from_python(sums, depth, 0, 0)
-        return sums[0]
-
-    phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    try:
-        while phase != STOP and not interrupted.is_set():
-            under_way, depth, done = deque(), 0, 0
-            firsts = deque(range(0, n_chunks, at_once))
-            while firsts or under_way:
-                while firsts and len(under_way) < len(parts):
-                    part = parts[firsts[0] // at_once % len(parts)]
-                    under_way.append(pool.submit(run, part, phase, firsts.popleft()))
-                stack[depth] = under_way.popleft().result()
-                done += 1
-                depth = merge_stack.from_python(stack, depth + 1, done, 0)
-            merge_stack.from_python(stack, depth, 0, 0)
-            phase = run_passes(phase, state, stack, rows, problem, ADVANCE, parts[0][1])
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted):
-    """Make all passes over rows with gaps, with their chunks spread over threads.
-
-    `typical`, the distances that gaps count for, is updated after each iteration.
+    `typical` are the distances that gaps count for, None for complete rows.
     """
-    n_clusters, n_features = typical.shape
-    n_chunks, geometry = -(-len(rows.X) // problem.chunk), problem.geometry
-    parts = empty_sums(n_clusters, n_features, n_chunks)
-    scratch = scratch_for(rows.X, n_clusters, problem)
-    phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-
-    def run(chunk):
-        first, sums = chunk * problem.chunk, parts[chunk]
+    if typical is None:
+        state = State(cells, np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
+        return run_passes(phase, state, stack, rows, problem, span, scratch)
+    depth, geometry = 0, problem.geometry
+    for chunk in range(span.first, span.last):
+        first, sums = chunk * problem.chunk, stack[depth]
         X, weight, labels = (part[first : first + problem.chunk] for part in rows)
         clear.from_python(sums)
-        if interrupted.is_set():
-            return
         if phase == ASSIGN:
-            gapped_assign_chunk(sums, labels, X, weight, first, state.cells, typical, geometry)
+            gapped_assign_chunk(sums, labels, X, weight, first, cells, typical, geometry)
         else:
             everything = phase != CENTERS
-            gapped_member_chunk(sums, labels, X, weight, state.cells, geometry, everything)
+            gapped_member_chunk(sums, labels, X, weight, cells, geometry, everything)
+        done, begin = span.numbered + chunk + 1, span.numbered + span.first
+        depth = merge_stack.from_python(stack, depth + 1, done, begin)
+    return depth
 
-    try:
-        each = pool.map if n_threads > 1 and n_chunks > 1 else map
-        while phase != STOP and not interrupted.is_set():
-            list(each(run, range(n_chunks)))
-            depth = 0
-            for done in range(1, n_chunks + 1):
-                stack[depth] = parts[done - 1]
-                depth = merge_stack.from_python(stack, depth + 1, done, 0)
-            merge_stack.from_python(stack, depth, 0, 0)
-            mass = np.bincount(rows.labels, rows.weight, n_clusters)
-            stand_for_all(stack[0], state.cells, mass, typical, geometry.p)
-            phase = run_passes(phase, state, stack, rows, problem, ADVANCE, scratch)
-            if phase == ASSIGN:
-                _update_typical(typical, state, mass, geometry.p)
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+def advance_by(phase, state, stack, problem, typical=None):
+    """Advance the state by the sums of a pass in stack[0]; returns the next phase.
+
+    `typical` is updated after each iteration.
+    """
+    cells, p = state.cells, problem.geometry.p
+    n_clusters, _, n_features = cells.shape
+    if typical is not None:
+        stand_for_all(stack[0], cells, typical, p)
+    nothing = np.empty((0, n_features), np.float32 if problem.geometry.single else np.float64)
+    rows = Rows(nothing, np.empty(0), np.empty(0, np.int32))
+    scratch = scratch_for(nothing, n_clusters, problem)
+    phase = run_passes(phase, state, stack, rows, problem, ADVANCE, scratch)
+    if typical is not None and phase == ASSIGN:
+        _update_typical(typical, state, stack[0, :-1, MASS_OF_ALL, 0], p)
+    return phase
 
 
 def _update_typical(typical, state, mass, p):
@@ -217,6 +187,48 @@ def _update_typical(typical, state, mass, p):
         return
     logs = np.log(np.where(mass > 0, mass, 1.0))[:, None]
     typical[:] = np.exp((state.cells[:, LOG_DISPERSION] - logs) / p)
+
+
+def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
+    """Make all passes with their chunks spread over threads, merged in their order."""
+    n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
+    at_once = _chunks_at_once(n_chunks, n_threads)
+    # Enough parts to keep the threads busy, few enough to bound the memory.
+    parts = [
+        (empty_stack(n_chunks, *shape), scratch_for(rows.X, shape[0], problem))
+        for _ in range(min(4 * n_threads, -(-n_chunks // at_once)))
+    ]
+
+    def run(part, phase, first):
+        sums, scratch = part
+        span = Span(first, min(first + at_once, n_chunks))
+        if not interrupted.is_set():
+            depth = sum_chunks(phase, state.cells, sums, rows, problem, span, scratch, typical)
+            merge_stack.from_python(sums, depth, 0, 0)
+        return sums[0]
+
+    phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
+    # One thread: this one, as a task for another takes longer than a short pass.
+    submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
+    try:
+        while phase != STOP and not interrupted.is_set():
+            under_way, depth, done = deque(), 0, 0
+            firsts = deque(range(0, n_chunks, at_once))
+            while firsts or under_way:
+                while firsts and len(under_way) < len(parts):
+                    part = parts[firsts[0] // at_once % len(parts)]
+                    under_way.append(submit(run, part, phase, firsts.popleft()))
+                stack[depth] = result_of(under_way.popleft())
+                done += 1
+                depth = merge_stack.from_python(stack, depth + 1, done, 0)
+            merge_stack.from_python(stack, depth, 0, 0)
+            phase = advance_by(phase, state, stack, problem, typical)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _call(function):
+    return function()
 
 
 def _chunks_at_once(n_chunks, n_threads):
@@ -247,11 +259,11 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
     n_chunks, n_clusters = -(-len(X) // problem.chunk), len(centers)
     stack = empty_stack(n_chunks, *centers.shape)
     n_passes = WORK_PER_CALL // (X.size * n_clusters)
+    n_threads = min(n_threads, n_chunks)
     if typical is not None:
         typical = np.array(typical, dtype=np.float64)
-        _run_with_gaps(state, stack, rows, problem, typical, n_threads, interrupted)
-    elif n_chunks > 1 and (n_threads > 1 or n_passes == 0):
-        _run_in_parts(state, stack, rows, problem, n_threads, interrupted)
+    if typical is not None or n_threads > 1 or (n_chunks > 1 and n_passes == 0):
+        _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted)
     else:
         phase, span = ASSIGN, Span(0, n_chunks, 0, max(n_passes, 1))
         scratch = scratch_for(X, n_clusters, problem)
@@ -260,11 +272,10 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
     if interrupted.is_set():
         raise RuntimeError("the descent was interrupted.")
     mass = np.bincount(rows.labels, sample_weight, n_clusters)
-    result = make_result(state, rows.labels, X.dtype, len(np.unique(rows.labels)), mass)
-    return result._replace(typical=typical)
+    return make_result(state, rows.labels, X.dtype, mass, typical)
 
 
-def make_result(state, labels, dtype, n_found, mass):
+def make_result(state, labels, dtype, mass, typical=None):
     """The result of a descent that has stopped; centres and weights of type `dtype`."""
     if state.counters[REASON] == BROKEN:
         raise ValueError(
@@ -281,8 +292,8 @@ def make_result(state, labels, dtype, n_found, mass):
         state.path[:n_iter].copy(),
         n_iter,
         STOP_REASONS[int(state.counters[REASON])],
-        n_found,
         mass,
+        typical,
     )
 
 
@@ -290,7 +301,7 @@ def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
     """Minkowski centre of all rows and the log of their dispersions about it."""
     first, typical = X[np.flatnonzero(sample_weight > 0)[0]], None
     if gaps:
-        first = np.where(np.isnan(first), observed_extremes(X)[0], first)
+        first = np.where(np.isnan(first), observed_extremes(X[sample_weight > 0])[0], first)
         typical = np.zeros((1, X.shape[1]))
     problem = one_cluster_problem(X, p)
     seed = Seed(first[None, :], typical=typical)

@@ -29,6 +29,7 @@ from cafelearn._solver.kernels.sums import (
     HIGH,
     LOW,
     MASS,
+    MASS_OF_ALL,
     N_SUMMED,
     SPREAD,
     add_member,
@@ -136,6 +137,7 @@ def gapped_member_chunk(sums, labels, X, sample_weight, cells, geometry, everyth
 def _add_row(terms, row, weight, cells, geometry, everything):
     """Add the observed values of a row to the sums of its cluster."""
     p, equal = geometry.p, EQUAL_SINGLE if geometry.single else EQUAL
+    terms[MASS_OF_ALL, 0] += weight
     for v in range(len(row)):
         x = np.float64(row[v])
         if np.isnan(x):
@@ -179,32 +181,32 @@ def _add_sides(terms, v, t, weight, p):
 
 
 @njit(**ENTRY)
-def stand_for_all(sums, cells, mass, typical, p):
+def stand_for_all(sums, cells, typical, p):
     """Let the observed members of each cluster and feature stand for all members.
 
     Sums of weights n_lv become those of n_l. Where nothing is observed, half of the members
     are put at either side of the centre, at the typical distance of all clusters, so that it
     stays where it is.
-    IN  mass (k,) sample weight of the members; typical (k, m) OUT sums
+    IN  typical (k, m) OUT sums
     """
     for v in range(sums.shape[2]):
         usual = _mean_of_powers(sums, typical, v, p)
         for l in range(len(cells)):
-            terms, observed = sums[l], sums[l, MASS, v]
-            if mass[l] == 0:
+            terms, mass, observed = sums[l], sums[l, MASS_OF_ALL, 0], sums[l, MASS, v]
+            if mass == 0:
                 continue
             if observed > 0:
-                factor = mass[l] / observed
+                factor = mass / observed
                 for row in range(N_SUMMED):
                     terms[row, v] *= factor
-                terms[MASS, v] = mass[l]
+                terms[MASS, v] = mass
                 terms[AT_BELOW, v] *= factor
                 terms[AT_ABOVE, v] *= factor
             else:
                 center, scale = cells[l, CENTER, v], cells[l, SCALE, v]
                 terms[LOW, v], terms[HIGH, v] = center - usual, center + usual
-                terms[MASS, v] = mass[l]
-                terms[SPREAD, v] = mass[l] * _power(usual * scale, p)
+                terms[MASS, v] = mass
+                terms[SPREAD, v] = mass * _power(usual * scale, p)
 
 
 @njit(**EXACT)

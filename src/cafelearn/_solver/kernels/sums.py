@@ -29,7 +29,9 @@ ABOVE = np.int64(9)  # the smallest x > z
 AT_BELOW = np.int64(10)  # sample weight of the members at BELOW
 AT_ABOVE = np.int64(11)  # sample weight of the members at ABOVE
 MEMBERS = np.int64(12)  # in its first place the bits of a hash of the set of members
-N_ROWS = np.int64(13)
+# In its first place the members' sample weight, observed or not (gaps only).
+MASS_OF_ALL = np.int64(13)
+N_ROWS = np.int64(14)
 # Rows of the last block, which concerns all clusters.
 CHANGED = np.int64(0)  # in its first place the number of rows whose label changed
 FARTHEST = np.int64(1)  # in its first place the largest distance of a row to its own centre
@@ -88,6 +90,7 @@ def merge(total, part):
     for l in range(n_clusters):
         into, of = total[l], part[l]
         add_member(total, l, to_bits(of[MEMBERS, 0]))
+        into[MASS_OF_ALL, 0] += of[MASS_OF_ALL, 0]
         for row in range(N_SUMMED):
             for v in range(n_features):
                 into[row, v] += of[row, v]
