@@ -1,4 +1,4 @@
-"""The sums over blocks that CAFE's choice among candidates is made from."""
+"""Sums over blocks for CAFE's choice among candidates."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from cafelearn.selection import Frame, add_tallies, tally
 
 
 class Placed(NamedTuple):
-    """A fitted model and how it sees the rows."""
+    """A fitted model and the scaling of its rows."""
 
     model: Model
     view: View
 
 
 class Clusterings(NamedTuple):
-    """What a block must know to count the clusterings of its rows."""
+    """Request of `tally_block`."""
 
     placed: list
     frame: Frame

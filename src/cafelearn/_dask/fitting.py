@@ -63,12 +63,12 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
 
 
 def sample_rows(estimator, X, seed, at_most):
-    """At most so many rows of a Dask collection, after checking all of them.
+    """Draw at most `at_most` rows of a Dask collection, after checking all of them.
 
     Parameters
     ----------
     estimator : MinkowskiWeightedKMeans or CAFE
-        In whose name to check.
+        The estimator named in errors.
     X : dask.array.Array or dask.dataframe.DataFrame
         The rows.
     seed : numpy.random.SeedSequence
@@ -87,7 +87,7 @@ def sample_rows(estimator, X, seed, at_most):
 
 
 def measure(estimator, blocks):
-    """The first pass, after which the lengths of the blocks are known."""
+    """Make the first pass, which also sets the lengths of the blocks."""
     extents = blocks.reduce(find_extents, combine_extents, None, check=True)
     blocks.set_lengths(extents.lengths)
     check_rows(estimator, *blocks.shape)
@@ -113,9 +113,9 @@ def known_lengths(blocks):
 def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS):
     """Fit models, all their starts in the same passes over the data.
 
-    `seen` are, for each model, the blocks as its scaling shows them and their extents; models
-    of the same scaling have the same and follow each other. Returns the numbers of clusters
-    that each has found. `labels_` is left to the caller.
+    `seen` has, for each model, the blocks in its scaling and their extents; models of the same
+    scaling share them and are consecutive. Return the number of clusters that each model has
+    found. The caller sets `labels_`.
     """
     try:
         return _fit_models(models, blocks, seen, verbose, units)
@@ -152,7 +152,7 @@ def _fit_models(models, blocks, seen, verbose, units):
 
 
 def _run_on_samples(sampled, verbose):
-    """Run the starts of jobs on their samples, here; returns the starts that are refined."""
+    """Run the starts of jobs on their samples in this process; return those to refine."""
     first = [job.on_sample for job, _ in sampled]
     n_starts = sum(len(job.seeds) for job in first)
     run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
@@ -162,7 +162,7 @@ def _run_on_samples(sampled, verbose):
 
 
 def _descend_all(jobs, started, blocks, verbose):
-    """Descend from all starts; those that are no pilots have to beat those that are."""
+    """Descend from all starts; with early stopping, the pilots first."""
     done = 0
     for pilot in (True, False):
         chosen = [(job, start, view) for job, first, start, view in started if first is pilot]
@@ -200,7 +200,7 @@ def _prepare(models, blocks, extents, units):
 
 
 def _log_offsets(models, blocks, extents, feature_scale, units):
-    """`starts.log_offset` of each model; what they need of the data is found together."""
+    """`starts.log_offset` of each model, from shared passes over the data."""
     whole = {}
     # Seen as they are: these blocks are scaled already.
     view = blocks.view._replace(scaler=None)
