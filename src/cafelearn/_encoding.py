@@ -242,7 +242,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [variable for variable, _ in self.columns_out()]
 
     def columns_out(self) -> list[tuple[str, str | None]]:
-        """Return variable and category of each encoded column; None is no category."""
+        """Return variable and category of each encoded column; None for numbers."""
         known: dict = {name: (name, None) for name in self.numbers_}
         for name, categories in self.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}

@@ -13,7 +13,7 @@ import numpy as np
 ATOM = 0.2
 # Prior weight of the distribution of all rows in each component, in rows, and its scatter.
 PRIOR, SCATTER = 1.0, 0.3
-# EM stops after so many iterations, or if the log-likelihood gains no more than this per row.
+# EM stops after ITERATIONS, or if the log-likelihood gains at most GAIN per row.
 ITERATIONS, GAIN = 25, 3e-4
 
 

@@ -316,7 +316,7 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
 
 
 def _decide(numbers, several, measured, is_permuted):
-    """The records of what was measured, of shape (trials, numbers, 2)."""
+    """Choose a number from the measurements, of shape (trials, numbers, 2); return records."""
     is_permuted = np.array(is_permuted)
     stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
     permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)

@@ -290,8 +290,8 @@ class Blocks:
             return list(schedule(graph, keys))
         with dask.annotate(**_places(client, self._sources, self.n_blocks)):
             futures = schedule(graph, keys, sync=False)
-        # Those of the last pass are let go only now: the client would send that at once, and
-        # what it sends next waits for 10 ms.
+        # The futures of the last pass are released only now: the client sends that at once, and
+        # its next message would wait for 10 ms.
         self._held = futures
         return client.gather(futures)
 

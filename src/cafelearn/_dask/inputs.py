@@ -50,7 +50,7 @@ def _numbers_of(X, owner):
 
 
 def _as_floats(frame, owner, dtype):
-    check_columns(frame, owner)  # whether objects are numbers can only be told here
+    check_columns(frame, owner)  # only here can objects be checked for numbers
     return frame.astype(dtype)
 
 

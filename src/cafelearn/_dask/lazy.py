@@ -131,7 +131,7 @@ def score(estimator, X, sample_weight):
 
 def _score(block, weights=None, estimator=None):
     weights = None if weights is None else weights[:, 0]
-    # Weights that are all zero are no mistake in a block.
+    # All weights of a block may be zero.
     if len(block) == 0 or (weights is not None and not weights.any()):
         return np.zeros((1, 1))
     return np.full((1, 1), estimator.score(block, sample_weight=weights))

@@ -23,7 +23,7 @@ from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE = 20  # lines to look at before reading
+SAMPLE = 20  # lines to inspect before reading
 PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
