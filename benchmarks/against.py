@@ -1,8 +1,8 @@
 """Whole fits of this checkout against those of another one.
 
 ``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.whole_fits`` with the
-package in DIRECTORY/src and with this one, in turns, and compares their times and labels. The
-first versions let centres of large data be inexact; here they are exact in all of them.
+package in DIRECTORY/src and with this one, alternately, and compares their times and labels.
+The first versions allowed inexact centres on large data; this is disabled here.
 """
 
 import argparse

@@ -2,11 +2,11 @@
 
     python -m benchmarks.clusters [versions]
 
-chooses k among 1 to 10 (`CAFE("auto")`) and, beside it, by the silhouette of k-means, on three
-data sets of scikit-learn and four generated families with 2 to 8 clusters, clean and with the
-noise of the paper (scale 1) at two levels, and on uniform noise, and writes
-docs/results/clusters.csv. Then it measures the time that the choice among 2 to 8 adds to a
-fit. About twenty minutes.
+chooses k from 1 to 10, by `CAFE("auto")` and by the silhouette of k-means, on three
+data sets of scikit-learn, on four generated families with 2 to 8 clusters, clean and with the
+noise of the paper (scale 1) at two levels, and on uniform noise. It writes
+docs/results/clusters.csv. Then it measures the time that the choice from 2 to 8 adds to a
+fit. It takes about twenty minutes.
 """
 
 import sys
@@ -161,7 +161,7 @@ def run(name, k, level, version):
 
 
 def summary(table):
-    """Shares of right answers and median errors of both ways, set by set."""
+    """Shares of right choices and median errors of both methods, by data set."""
     classes = table[table["set"] != "uniform"]
     parts = dict(list(table.groupby("set", sort=False)))
     parts |= {f"level {level:g}": part for level, part in classes.groupby("level")}

@@ -1,7 +1,7 @@
 """Speed and memory of mwk-means, as ratios measured in one run.
 
-Machines differ and are noisy: each ratio compares two things timed in turns on the same
-machine, and takes the best of several rounds of each.
+Machines differ and are noisy, so each ratio compares two functions timed alternately on the
+same machine, with the best of several rounds of each.
 """
 
 import itertools
@@ -117,7 +117,7 @@ def threads(report):
     )
 
 
-# The peak that the kernel knows of this program; that of getrusage begins with the parent's.
+# Peak memory of this process from /proc; that of getrusage includes the parent's.
 MEMORY = """
 import re
 from pathlib import Path

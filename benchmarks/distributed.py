@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.distributed speed`` compares the fit of rows that are spread over
 two workers with the fit in memory on two threads. ``python -m benchmarks.distributed
-memory`` fits a file that does not fit into the memory of the workers, and watches the
-memory of all processes. ``--help`` tells how to make both smaller.
+memory`` fits a file that does not fit into the memory of the workers, and measures the
+memory of all processes. ``--help`` lists options for smaller runs.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def speed(report, n_rows=2_000_000, n_features=50, n_init=2, max_iter=20, rounds
 
 
 class Watch:
-    """The largest memory of some processes, looked at every few milliseconds."""
+    """Largest memory of some processes, sampled every few milliseconds."""
 
     def __init__(self, **processes):
         self.processes = {name: psutil.Process(pid) for name, pid in processes.items()}
@@ -81,7 +81,7 @@ class Watch:
     def _look(self):
         while not self._over.wait(0.02):
             for name, process in self.processes.items():
-                with suppress(psutil.NoSuchProcess):  # killed for its hunger; the fit goes on
+                with suppress(psutil.NoSuchProcess):  # killed for lack of memory
                     self.peak[name] = max(self.peak[name], process.memory_info().rss)
 
     def __enter__(self):

@@ -1,4 +1,4 @@
-"""Speed of CAFE and the extractors; adds to docs/benchmarks.md what ``make bench`` measures."""
+"""Speed of CAFE and the extractors, for the table of ``make bench``."""
 
 import numpy as np
 from sklearn.cluster import KMeans

@@ -1,10 +1,10 @@
-"""What should the extractor be given? The comparison behind CAFE's default rescaling.
+"""Compare inputs of the extractor, to choose CAFE's default rescaling.
 
     python -m benchmarks.features
 
-fits CAFE to one half of each tuning set, makes features in several ways from the one
-clustering, and classifies the other half with 5 and 20 labelled rows per class, as the study
-does. Writes docs/results/features.csv: the mean accuracy in each regime. A few minutes.
+fits CAFE to one half of each tuning set, computes features in several ways from the same
+clustering, and classifies the other half with 5 and 20 labelled rows per class, as in the
+study. It writes docs/results/features.csv, the mean accuracy in each regime, in a few minutes.
 """
 
 import warnings

@@ -1,12 +1,12 @@
-"""What chooses best among clusterings? The ablation behind `cafelearn.selection`.
+"""Compare rules to choose among clusterings: the ablation behind `cafelearn.selection`.
 
     python -m benchmarks.selection
 
-clusters every tuning set with a wide grid of candidates, once, and asks for each variant of
-the score and for each smaller set of candidates which clustering it would have chosen.
-Writes docs/results/ablation.csv and .md: the mean adjusted Rand index of the choice by regime.
-A quarter of an hour on two cores. Tuning sets are the paper's nine, scikit-learn's and
-generators; no other data has been looked at.
+clusters every tuning set once with a wide grid of candidates. For each variant of the score
+and each smaller set of candidates it determines which clustering would have been chosen.
+It writes docs/results/ablation.csv and .md, the mean adjusted Rand index of the choice by
+regime, in a quarter of an hour on two cores. Tuning sets are the paper's nine, scikit-learn's
+and generators; no other data was used.
 """
 
 import warnings
@@ -66,9 +66,9 @@ FORMS = {
     "penalty none": Form(penalty=0.0),
     "penalty half": Form(penalty=0.5),
     "penalty double": Form(penalty=2.0),
-    "no term of the sizes": Form(sizes=0.0),
-    "variances own alone": Form(variances="own"),
-    "variances shared alone": Form(variances="shared"),
+    "no term for the cluster sizes": Form(sizes=0.0),
+    "only separate variances": Form(variances="own"),
+    "only shared variances": Form(variances="shared"),
     "irrelevant features allowed": Form(irrelevant=True),
     "multinomial for one-hot variables": Form(multinomial=True),
     "heavy tails: values winsorised": Form(transform="winsorise"),
@@ -82,16 +82,16 @@ def _is_default(c):
 
 SETS = {
     "the default": _is_default,
-    "p = 2 alone": lambda c: c.p == 2,
-    "p = 3 alone": lambda c: c.p == 3,
+    "only p = 2": lambda c: c.p == 2,
+    "only p = 3": lambda c: c.p == 3,
     "p = 1.5, 2, 3": lambda c: c.p in (1.5, 2, 3),
     "p = 2, 3, 4": lambda c: c.p in (2, 3, 4),
-    "all of the grid": lambda c: True,
+    "the whole grid": lambda c: True,
     "no uniform weights": lambda c: _is_default(c) and c.weighting == "cluster",
-    "range scaling alone": lambda c: _is_default(c) and c.scaling == "range",
-    "standard scaling alone": lambda c: _is_default(c) and c.scaling == "standard",
-    "offset mean alone": lambda c: _is_default(c) and c.dispersion_offset != "fixed",
-    "offset fixed alone": lambda c: _is_default(c) and c.dispersion_offset != "mean",
+    "only range scaling": lambda c: _is_default(c) and c.scaling == "range",
+    "only standard scaling": lambda c: _is_default(c) and c.scaling == "standard",
+    "only offset mean": lambda c: _is_default(c) and c.dispersion_offset != "fixed",
+    "only offset fixed": lambda c: _is_default(c) and c.dispersion_offset != "mean",
 }
 
 

@@ -1,10 +1,10 @@
-"""How often is structure found where there is none?
+"""Measure how often the structure test finds structure in data without any.
 
     python -m benchmarks.structure
 
 runs the test behind the finding "no-structure" on data sets of independent variables, of
-several shapes, and writes docs/results/structure.csv. How often it misses structure on the
-paper's sets is part of the study (`cafe study`). A minute or two.
+several shapes, and writes docs/results/structure.csv, in a minute or two. The study
+(`cafe study`) measures how often the test misses structure in the paper's sets.
 """
 
 from pathlib import Path

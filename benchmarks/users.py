@@ -1,9 +1,9 @@
 """Time of a fit against the number of rows: ``python -m benchmarks.users``.
 
 Writes docs/results/users.csv, docs/images/users.png and the table at the top of
-docs/benchmarks.md. Times are those of the processor, on one thread, so that other work on
-the machine hardly counts. Ten minutes on an idle machine: a method that would take more than
-`LIMIT` seconds at the next number of rows, if it grew as it did before, is not tried there.
+docs/benchmarks.md. Times are processor times on one thread, so that other load on the machine
+has little effect. It takes ten minutes on an idle machine. A method is not run at the next
+number of rows if its extrapolated time exceeds `LIMIT` seconds.
 """
 
 import argparse

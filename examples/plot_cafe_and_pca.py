@@ -16,7 +16,7 @@ from cafelearn.datasets import corrupt
 from cafelearn.plotting import EmbeddingDisplay
 
 # %%
-# Wine has three classes and 13 features. Noise as wide as the features themselves goes to
+# Wine has three classes and 13 features. Noise as wide as the features themselves is added to
 # 12 of the 39 pairs of a class and a feature.
 
 wine = load_wine()
@@ -24,8 +24,8 @@ clean = RangeScaler().fit_transform(wine.data)
 X, _ = corrupt(clean, wine.target, noise_level=0.3, noise_scale=1.0, random_state=0)
 
 # %%
-# Three ways to two features. By default, CAFE extracts them from each row and its distances to
-# the centres; the centroid variant shrinks the row towards its cluster's centre.
+# Extract two features in three ways. By default, CAFE extracts them from each row and its
+# distances to the centres; the centroid variant shrinks the row towards its cluster's centre.
 
 centroid = CAFE(3, n_components=2, rescaling="centroid", random_state=0)
 features = {
@@ -35,7 +35,7 @@ features = {
 }
 
 # %%
-# How well does k-means find the classes in them? The colours are the true classes.
+# How well does k-means find the classes in these features? The colours are the true classes.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
 for axis, (name, values) in zip(axes, features.items(), strict=True):
@@ -48,5 +48,5 @@ axes[0].legend(display.scatters_[0], [name.replace("_", " ") for name in wine.ta
 plt.show()
 
 # %%
-# The centroid rescaling shows the clusters that CAFE has found as clearly as it can, true or
-# not. :doc:`plot_when_cafe_hurts` shows what it does where there are none.
+# The centroid rescaling emphasises the clusters that CAFE has found, whether they are real or
+# not. :doc:`plot_when_cafe_hurts` shows its effect on data without clusters.

@@ -28,7 +28,7 @@ print(f"\nall hold: {table.all_hold}")
 
 # %%
 # The objective after each iteration, for four exponents, with the bounds of Theorem 2 at the
-# end of the descent. Without an offset, weights can be extreme; there is no need to warn of it.
+# end of the descent. Without an offset, weights can be extreme; the warnings are silenced.
 
 warnings.simplefilter("ignore", DiagnosisWarning)
 settings = PAPER | {"p": (1.1, 1.5, 2.0, 5.0), "dispersion_offset": 0, "n_init": 5}
@@ -37,8 +37,8 @@ ObjectiveDisplay.from_estimator(cafe)
 plt.show()
 
 # %%
-# Theorem 4: a feature that is C times as dispersed as all others has at most this weight. The
-# weights of such a feature among eight, for growing C:
+# Theorem 4 bounds the weight of a feature that is C times as dispersed as all others. Weight
+# and bound for such a feature among eight, for growing C:
 
 for p in (1.5, 2.0, 5.0):
     rows = []

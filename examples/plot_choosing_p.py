@@ -20,9 +20,9 @@ settings = PAPER | {"p": exponents, "n_init": 20}
 cafe = CAFE(n_clusters=3, random_state=0, **settings).fit(X)
 
 # %%
-# Each exponent has its own clustering. The classes are not known in practice; what can be
-# known is how much the clusterings agree with each other. With ``selection="agreement"``, the
-# paper's way, the one with the largest sum is chosen.
+# Each exponent gives its own clustering. In practice the classes are not known, but the
+# agreement between the clusterings can be measured. ``selection="agreement"``, the paper's
+# rule, chooses the clustering with the largest sum of agreements with the others.
 
 _ = AgreementDisplay.from_estimator(cafe)
 

@@ -14,8 +14,8 @@ from cafelearn import CAFE, TabularCAFE
 from cafelearn.plotting import WeightsDisplay
 
 # %%
-# The table is generated, so that we can look up afterwards who is who. Each kind of customer
-# is regular in some respects and as varied as everybody in others: businesses pay by invoice
+# The table is generated, so the true kind of each customer is known. Each kind is uniform on
+# some columns and as varied as all customers on the others: businesses pay by invoice
 # during working hours, families come often and buy food, bargain hunters wait for discounts,
 # newcomers have registered in the last months.
 
@@ -61,15 +61,15 @@ customers.loc[rng.random(n) < 0.05, "basket in euro"] = np.nan
 print(customers.head(4).to_string())
 
 # %%
-# No preparation is needed. Each column is treated by what it holds: the identifier is left out,
-# the date becomes a number of days, a category is one variable whatever the number of its
-# values.
+# No preparation is needed. The content of a column determines its treatment: the identifier is
+# left out, the date becomes a number of days, and a category is one variable, however many
+# values it has.
 
 model = TabularCAFE(CAFE(4, n_components=2, random_state=0), impute="median").fit(customers)
 print(model.encoder_.treatments_.to_string())
 
 # %%
-# What are the clusters? The profile says so in the units of the table. The three largest
+# The profile describes each cluster in the units of the table. The three largest
 # differences from the other customers:
 
 profile = model.profile_frame(customers)
@@ -78,8 +78,8 @@ for cluster, rows in profile.groupby("cluster"):
     print("\n".join(f"  {words}" for words in rows["description"].head(3)))
 
 # %%
-# And what are they not? Weights say on which variables a cluster is uniform: a low weight means
-# that its members differ there as much as anybody.
+# Weights show on which variables a cluster is uniform. On a variable with a low weight, its
+# members vary as much as all customers.
 
 names = pd.crosstab(model.labels_, truth).idxmax(axis=1)
 weights = model.weights_frame()
@@ -89,6 +89,6 @@ WeightsDisplay(weights).plot()
 plt.show()
 
 # %%
-# **What was learnt:** the table holds four kinds of customers, each recognised by other
-# columns. No column tells all of them apart, and none had to be removed, encoded or scaled by
-# hand.
+# **Result:** the table contains four kinds of customers, each recognised by different
+# columns. No single column separates all of them, and no column had to be removed, encoded or
+# scaled by hand.

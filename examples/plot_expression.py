@@ -31,10 +31,10 @@ for kind in range(4):
 table = pd.DataFrame(X, columns=genes)
 
 # %%
-# Any number of genes can be given; the number of extracted features is limited by the samples.
-# Where the clusters are as clear as here, k-means finds them, too. What it cannot say is which
-# genes make a sample a member. ``weighting="cluster"`` asks for weights in any case: by
-# default, CAFE also tries equal weights, and takes them if they describe the data as well.
+# The number of genes is not limited; at most as many features are extracted as there are
+# samples. Where clusters are as clear as here, k-means finds them, too, but it does not tell
+# which genes characterise a cluster. By default, CAFE also tries equal weights and may choose
+# them; ``weighting="cluster"`` excludes them.
 
 cafe = CAFE(4, weighting="cluster", n_permutations=5, random_state=0).fit(table)
 plain = KMeans(4, n_init=20, random_state=0).fit_predict(StandardScaler().fit_transform(X))
@@ -75,5 +75,6 @@ figure.colorbar(image, label="expression, logarithm")
 plt.show()
 
 # %%
-# **What was learnt:** with many more genes than samples CAFE finds the subtypes that k-means
-# finds, and names the genes behind each of them: nearly all of the heaviest are true markers.
+# **Result:** with many more genes than samples, CAFE finds the same subtypes as k-means, and
+# also the genes that characterise each of them: nearly all genes with the highest weights are
+# true markers.

@@ -2,7 +2,7 @@
 Your own extractor
 ==================
 
-Any transformer can extract the features. Here is one that mixes nothing and keeps columns.
+Any transformer can extract the features. This one selects columns instead of combining them.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ from cafelearn import CAFE, RangeScaler
 from cafelearn.datasets import corrupt
 
 # %%
-# The rescaling shrinks a column where it is noise. What varies most afterwards varies because
-# clusters differ on it, or because they trust it.
+# The rescaling shrinks a column in the clusters where it is noise. A column with a large
+# variance afterwards is one with high weights, or one on which clusters differ.
 
 
 class WidestFeatures(TransformerMixin, BaseEstimator):
@@ -39,7 +39,7 @@ class WidestFeatures(TransformerMixin, BaseEstimator):
 
 
 # %%
-# On noisy data it can be compared with the same choice of columns without CAFE.
+# Compare it, on noisy data, with the same selection of columns without CAFE.
 
 data = load_wine()
 names = np.array(data.feature_names)

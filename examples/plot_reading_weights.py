@@ -15,21 +15,20 @@ from cafelearn.plotting import ExplanationDisplay, WeightsDisplay
 wine = load_wine(as_frame=True)
 
 # %%
-# On clean data like these, equal weights describe the rows as well and would be chosen.
-# ``weighting="cluster"`` asks for weights in any case.
+# On clean data CAFE may choose equal weights; ``weighting="cluster"`` excludes them.
 
 cafe = CAFE(n_clusters=3, weighting="cluster", n_init=20, random_state=0).fit(wine.data)
 
 # %%
-# Weights sum to 1 in each cluster. With 13 features, 1/13 = 0.08 is the weight of a feature
-# like any other; the mark on the colour bar is there. Features are sorted by how much
+# Weights sum to 1 in each cluster. With 13 features, equal weights would be 1/13 = 0.08, which
+# is marked on the colour bar. Features are sorted by how much
 # their weights differ between clusters.
 
 WeightsDisplay.from_estimator(cafe, sort_features=True)
 plt.show()
 
 # %%
-# The same in words: the features that each cluster trusts most and least.
+# The same in words: the features with the highest and the lowest weights in each cluster.
 
 for name, weights in cafe.weights_frame().iterrows():
     ordered = weights.sort_values()
@@ -38,8 +37,8 @@ for name, weights in cafe.weights_frame().iterrows():
     print(f"{name}\n  most:  {most}\n  least: {least}")
 
 # %%
-# What do they do to one row? The row with the smallest margin is nearly as close to another
-# cluster. Positive shares speak for its own cluster, negative ones for the other.
+# How do the weights affect one row? The row with the smallest margin is nearly as close to
+# another cluster. Positive shares favour its own cluster, negative ones the other.
 
 row = int(cafe.assignment_margin(wine.data).argmin())
 found = explain(cafe, wine.data, row)

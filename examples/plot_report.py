@@ -19,8 +19,8 @@ wine = load_wine(as_frame=True)
 cafe = CAFE(n_clusters=3, n_components=2, n_init=20, random_state=0).fit(wine.data)
 
 # %%
-# The file needs neither network nor server. It holds names, statistics and the extracted
-# features, not the data. A file that exists is kept unless ``force=True``.
+# The file needs neither network nor server. It contains names, statistics and the extracted
+# features, not the data. An existing file is replaced only with ``force=True``.
 
 path = write_fit_report(
     cafe,
@@ -34,8 +34,8 @@ print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 # %%
 # In a notebook, ``IPython.display.IFrame(path, width="100%", height=600)`` shows it beside
-# the code, if the file lies in the folder of the notebook. What it shows as a picture can
-# be had as a figure, too:
+# the code, if the file lies in the folder of the notebook. Its pictures are also available as
+# figures:
 
 EmbeddingDisplay.from_estimator(cafe, wine.data, y=wine.target_names[wine.target])
 plt.show()

@@ -2,7 +2,7 @@
 Sensors: which one to trust, and when
 =====================================
 
-A machine with three modes, and sensors that are of use in some of them only.
+A machine with three modes, and sensors that are useful in some modes only.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from cafelearn.plotting import NoisePairsDisplay
 # %%
 # A pump runs in three modes. Twelve sensors are read every minute for 20 hours. Each sensor
 # has a level for each mode, but a third of the pairs of mode and sensor are useless: a flow
-# meter below its threshold while idle, a microphone that hears only the machine next to it, and
-# so on. There a reading is anything in the sensor's range.
+# meter below its threshold while idle, a microphone that records only the machine next to it,
+# and so on. The readings of a useless pair are uniform over the sensor's range.
 
 rng = np.random.default_rng(1)
 MODES = ("idle", "normal", "boost")
@@ -37,8 +37,8 @@ readings = np.where(useless[mode], rng.uniform(0, 100, readings.shape), readings
 table = pd.DataFrame(readings, columns=SENSORS)
 
 # %%
-# Which mode was the machine in? k-means relies on all sensors alike. CAFE finds the modes
-# together with the sensors to rely on in each.
+# Which mode was the machine in? k-means weights all sensors equally. CAFE finds the modes and,
+# for each mode, the sensors to rely on.
 
 cafe = CAFE(3, random_state=0).fit(table)
 scaled = StandardScaler().fit_transform(table)
@@ -47,8 +47,8 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
 
 # %%
-# The signal of the sensor with the most useless modes, and the modes as CAFE reads them from
-# all sensors, beside the log of the machine.
+# Top: the signal of the sensor with the most useless modes. Bottom: the modes found by CAFE
+# from all sensors, and the log of the machine.
 
 worst = int(useless.sum(axis=0).argmax())
 hours = np.arange(len(table)) / 60
@@ -64,15 +64,15 @@ axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), markerscale=3)
 plt.show()
 
 # %%
-# In practice nobody knows which sensors are useless. The weights say so: those with less than a
-# third of an equal share, by cluster.
+# In practice it is not known which sensors are useless. The weights show it: list the sensors
+# with less than a third of an equal share, by cluster.
 
 for cluster, row in cafe.weights_frame().iterrows():
     doubtful = row[row < 1 / 3 / len(row)].index
     print(f"{cluster}: do not rely on {', '.join(doubtful)}")
 
 # %%
-# Here it is known. A dark cell is a low weight, a cross marks a useless sensor.
+# In this example it is known. A dark cell is a low weight, a cross marks a useless sensor.
 
 display = NoisePairsDisplay.from_estimator(
     cafe, useless, mode, class_names=MODES, feature_names=SENSORS
@@ -81,8 +81,8 @@ print(f"useless pairs ranked below the others: {display.ranked_right:.0%}")
 plt.show()
 
 # %%
-# **What was learnt:** the mode can be read from the sensors without a log, and for each mode
-# there is a list of sensors to repair or to ignore. Leaving out every sensor that fails in some
-# mode would have left few:
+# **Result:** the mode can be inferred from the sensors without a log, and for each mode
+# there is a list of sensors to repair or to ignore. Without the sensors that fail in some
+# mode, few would be left:
 
 print(f"sensors that work in all modes: {(~useless.any(axis=0)).sum()} of {len(SENSORS)}")

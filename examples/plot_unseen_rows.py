@@ -2,8 +2,8 @@
 Unseen rows
 ===========
 
-A fitted CAFE places new rows: scale, nearest centre, rescale, extract. The assignment
-margin tells where that is doubtful.
+A fitted CAFE scales a new row, assigns it to the nearest centre, rescales it and extracts its
+features. The assignment margin shows which assignments are doubtful.
 """
 
 import matplotlib.pyplot as plt
@@ -24,15 +24,16 @@ print(f"training rows: ARI {adjusted_rand_score(y_train, cafe.labels_):.2f}")
 print(f"new rows:      ARI {adjusted_rand_score(y_new, cafe.predict(X_new)):.2f}")
 
 # %%
-# The new rows, by cluster and by class. A class has the colour of the cluster that holds most
-# of it, so that rows of different colours on the two sides are errors.
+# The new rows, by cluster and by class. A class has the colour of the cluster that contains
+# most of it, so rows whose colours differ between the two plots are errors.
 
 names = np.array(data.target_names)[y_new]
 EmbeddingDisplay.from_estimator(cafe, X_new, y=names)
 plt.show()
 
 # %%
-# Errors gather where the margin is small: the row was about as near to the other centre.
+# Errors are most frequent where the margin is small, among rows about as close to the other
+# centre.
 
 margin = cafe.assignment_margin(X_new)
 wrong = cafe.predict(X_new) != y_new

@@ -2,7 +2,7 @@
 When not to use CAFE
 ====================
 
-Stops along roads, which have no centres, and rows without any clusters.
+Clusters without centres (stops along roads), and data without clusters.
 """
 
 import warnings
@@ -24,8 +24,8 @@ warnings.simplefilter("ignore", DiagnosisWarning)  # they are printed below
 # -------------------------
 #
 # A van stops along three roads: one around the town, one that winds through it, and one along
-# the river. A road is a cluster, but no point of it is its centre, and on no coordinate
-# is it compact. So neither centres nor weights can describe it.
+# the river. A road is a cluster, but it has no centre and is not compact on any coordinate, so
+# neither centres nor weights describe it.
 
 rng = np.random.default_rng(0)
 angle, place, river = (
@@ -54,8 +54,8 @@ for axis, (name, labels) in zip(axes, found.items(), strict=True):
 plt.show()
 
 # %%
-# CAFE cannot know that there are better descriptions than centres. But it can tell that its own
-# is a bad one:
+# CAFE cannot detect that a description without centres would be better, but its diagnosis
+# reports problems with its own clusters:
 
 for finding in cafe.diagnosis_:
     print(f"{finding.severity}: {finding.message}")
@@ -64,9 +64,9 @@ for finding in cafe.diagnosis_:
 # No clusters
 # -----------
 #
-# Uniform noise in ten dimensions. CAFE is asked for three clusters and finds three, as any
-# k-means would. The centroid rescaling then writes them into the features, which look better
-# than anything in the data.
+# Uniform noise in ten dimensions. With ``n_clusters=3`` CAFE finds three clusters, as any
+# k-means method would. The centroid rescaling then separates them in the features, although
+# the data has no clusters.
 
 X = np.random.default_rng(0).uniform(size=(300, 10))
 centroid = CAFE(3, n_components=2, rescaling="centroid", weighting="cluster", random_state=0)
@@ -84,12 +84,12 @@ for axis, (name, values) in zip(axes, features.items(), strict=True):
 plt.show()
 
 # %%
-# The diagnosis compares the rows with permuted copies and would have been a warning.
+# The diagnosis compares the rows with permuted copies. Its warning was silenced above.
 
 for finding in centroid.diagnosis_:
     print(f"{finding.severity}: {finding.message}")
 
 # %%
-# **What was learnt:** look at the diagnosis before the features, never judge CAFE by how
-# well its features separate, and take a method without centres where clusters have none.
+# **Result:** check the diagnosis before the features, do not judge CAFE by how
+# well its features separate, and use a method without centres if clusters have none.
 # :doc:`/guide/which_method` helps to choose, and :doc:`/guide/when_it_hurts` has more cases.

@@ -1,6 +1,6 @@
-"""Build the sdist and, from it, the wheel; install the wheel apart and try what it holds.
+"""Build the sdist and, from it, the wheel; install the wheel elsewhere and test it.
 
-The tests run on the checkout, where nothing can be missing. This is about what users get:
+The tests run on the checkout, which contains all files. This checks the installed package:
 
     python scripts/check_wheel.py
 """
@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Files that are no modules, and are forgotten most easily.
+# Files that are not modules, which packaging omits most easily.
 HELD = (
     "cafelearn/py.typed",
     "cafelearn/report/assets/report.css",

@@ -1,4 +1,4 @@
-"""What the scripts that publish results share."""
+"""Shared by the scripts that publish results."""
 
 import argparse
 import gzip

@@ -190,7 +190,7 @@ class TestFit:
         assert code == 0, err
         assert json.loads(out)["report_rows"] == 60
         text = report.read_text()
-        assert "3 clusters in 150 rows" in text
+        assert "3 clusters to 150 rows" in text
         assert "from a sample of 60 rows" in text
         assert "about all rows of the fit" in text
 

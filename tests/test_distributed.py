@@ -595,7 +595,7 @@ class TestLazyMethods:
         lazy = da.from_array(small, chunks=(250, 6))
         cafe = CAFE(3, n_init=1, p=2.0, random_state=0).fit(lazy)
         text = write_fit_report(cafe, small[:100], tmp_path / "some.html").read_text()
-        assert "3 clusters in 600 rows" in text
+        assert "3 clusters to 600 rows" in text
         assert "from a sample of 100 rows" in text
         text = write_fit_report(cafe, small, tmp_path / "all.html").read_text()
         assert "sample of" not in text

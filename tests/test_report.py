@@ -111,11 +111,11 @@ def report(fitted, tmp_path_factory):
 class TestFitReport:
     def test_says_what_was_done(self, report, fitted):
         cafe, _, _ = fitted
-        assert "CAFE looked for 3 clusters in 150 rows of 6 features." in report.text
+        assert "CAFE was fitted with 3 clusters to 150 rows of 6 features." in report.text
         assert "clustered 16 times by Minkowski weighted k-means, 4 starts" in report.text
         assert "p = 1.1, 1.5, 2 and 3" in report.text
         assert f"The clustering at p = {cafe.p_:g} was chosen" in report.text
-        assert "principal component analysis made 3 features" in report.text
+        assert "principal component analysis extracted 3 features" in report.text
         assert "Data: blobs.csv" in report.text
         assert "cafe fit blobs.csv" in report.text
 
@@ -279,7 +279,7 @@ class TestFitReport:
         cafe = CAFE(1, p=2.0, n_init=1).fit(X)
         page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
         assert "no row is doubtful" in page.text
-        assert "1 cluster in 40 rows" in page.text
+        assert "1 cluster to 40 rows" in page.text
 
     def test_the_number_of_clusters(self, report, tmp_path):
         X = np.r_[

@@ -46,7 +46,7 @@ class TestKMeans:
         model, X = fitted
         path = write_fit_report(model, X, tmp_path / "a.html", y=scaled[1])
         page = read(path)
-        assert "Minkowski weighted k-means looked for 3 clusters in 120 rows" in page.text
+        assert "Minkowski weighted k-means was fitted with 3 clusters to 120 rows" in page.text
         assert "candidates-table" not in page.tables
         assert "agreement-table" not in page.tables
         assert "Candidates and their scores" not in page.text

@@ -256,7 +256,7 @@ class TestPartialResults:
     def test_text(self, partial):
         text = render(partial)
         assert "n=1" in text
-        assert "3 versions per cell, unless n says otherwise; failed runs, left out: 5." in text
+        assert "3 versions per cell, unless n is shown; failed runs, left out: 5." in text
         lines = [line.split() for line in text.splitlines()]
         # A single version has the paper's number, but neither deviation nor z.
         assert "n=1" in lines[4]

@@ -121,10 +121,10 @@ class CAFE(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which mixtures
-        fitted to random halves of the rows agree about all rows and describe the rows they
-        have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10, fewer for
-        less than 100 rows; 1, if it is tried, means that there is no structure.
+        Number of clusters. If several numbers are given, one is chosen by stability and
+        held-out likelihood of mixtures fitted to random halves of the rows
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10, with fewer than 100 rows at most a
+        tenth of their number. 1 is chosen if there is no structure.
     n_components : int or float, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1 and
         at most the number of rows. For a custom `extractor`, ``None`` keeps its own setting.
@@ -173,7 +173,8 @@ class CAFE(
         - "centroid" shrinks the row towards the centre z of its cluster:
           ``z + (w / max(w)) * (x - z)``.
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
-        See :class:`MinkowskiWeightedKMeans`; an array is in the units of the scaled data.
+        Initial centres; see :class:`MinkowskiWeightedKMeans`. An array is in the units of the
+        scaled data.
     n_init : int, default=10
         Number of starts for each candidate.
     subsample : int or None, default=10_000
@@ -206,8 +207,8 @@ class CAFE(
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
         One row for each number tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, that of permuted rows, the criterion and
-        whether the number was chosen. None if one number was given.
+        stability of permuted rows, the score, the score of permuted rows, the criterion and
+        whether the number was chosen. None if a single number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`. With
         `feature_groups` it is the weight of the feature's variable.
@@ -258,7 +259,7 @@ class CAFE(
     Notes
     -----
     A new row is scaled, assigned to the nearest centre, rescaled and passed to the fitted
-    extractor. If the assignment is doubtful, so are the features that depend on it; see
+    extractor. If the assignment is doubtful, the features are doubtful, too; see
     :meth:`assignment_margin`.
 
     References
@@ -584,8 +585,8 @@ class CAFE(
         if not hasattr(self.scaler_, "inverse_transform"):
             raise AttributeError(
                 f"The scaler {type(self.scaler_).__name__} has no inverse_transform, so the "
-                "centres are not available in units of X; model_.cluster_centers_ has those of "
-                "the scaled data."
+                "centres are not available in units of X; model_.cluster_centers_ contains the "
+                "centres of the scaled data."
             )
         return np.asarray(self.scaler_.inverse_transform(centers))
 

@@ -51,7 +51,7 @@ class Look(NamedTuple):
 
     @property
     def n_distinct(self) -> int:
-        """Number of distinct values, estimated from SKETCH on."""
+        """Number of distinct values, estimated if there are SKETCH or more."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes)
         # Hashes are uniform, so the largest one kept estimates their density.

@@ -36,17 +36,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
     one binary column per value, named ``column=value``. Dates, also as text such as
     2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01, and durations days. Missing
-    values raise an error or are imputed.
+    values are kept or imputed.
 
     These columns are left out:
 
-    - identifiers: text with more than 10 distinct values and more than half as many as rows;
-      in tables of more than 10 rows, distinct integers that number the rows, in any order, or
-      whose column has a name such as id, customer_id, CustomerID, key or index;
-    - free text: such text, or text with more than `max_categories` values, of four words or
-      more on average;
-    - constant columns, which would otherwise get the highest weights, as they are the most
-      compact.
+    - identifiers: text with more than 10 distinct values, and more of them than half of the
+      rows; in tables of more than 10 rows, distinct integers that number the rows, in any
+      order, or whose column has a name such as id, customer_id, CustomerID, key or index;
+    - free text: text of four words or more on average, with as many distinct values as an
+      identifier, or with more than `max_categories`;
+    - constant columns.
 
     `treatments_` lists the treatment of each column; `numeric`, `categorical` and `drop`
     override it.
@@ -91,7 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    cafelearn._tabular.TabularCAFE : Encoding and CAFE in one estimator.
+    cafelearn.TabularCAFE : Encoding and CAFE in one estimator.
 
     Examples
     --------
@@ -243,7 +242,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [variable for variable, _ in self.columns_out()]
 
     def columns_out(self) -> list[tuple[str, str | None]]:
-        """Return variable and category of each encoded column; None is no category."""
+        """Return variable and category of each encoded column; None for numbers."""
         known: dict = {name: (name, None) for name in self.numbers_}
         for name, categories in self.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}
@@ -408,9 +407,9 @@ def _sort_columns(estimator, frame):
 
 
 def look_into(column, *, is_category=False):
-    """Return kind, Look and distinct texts of a column; None for texts that are not needed."""
+    """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
     kind = "category" if is_category else kind_of(column)
-    # Objects and texts that are numbers or dates here may be other text in other rows.
+    # A column that looks like numbers or dates here may contain other text elsewhere.
     is_text = kind == "text date" or (kind == "number" and column.dtype == object)
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts

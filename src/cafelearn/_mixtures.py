@@ -1,26 +1,26 @@
 """Mixtures with independent features, fitted by EM and merged from many components to few.
 
-In each component a feature has a Gaussian of its own mean and variance, and a probability at
-each of its atoms, the values that many rows have. All of it follows from sums over the rows of
-the same statistics, and the log density of a component is linear in them.
+In each component a feature has a Gaussian with its own mean and variance, and a probability at
+each of its atoms, the values that many rows have. Sums of a few statistics of the rows
+determine a component, and its log density is linear in these statistics.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# A value that at least this share of the rows have is an atom: it has a probability.
+# A value that at least this share of the rows have is an atom, with a probability of its own.
 ATOM = 0.2
-# Rows that the distribution of all rows counts as in each component, and their scatter.
+# Prior weight of the distribution of all rows in each component, in rows, and its scatter.
 PRIOR, SCATTER = 1.0, 0.3
-# EM stops after so many iterations, or if the log-likelihood gains no more than this per row.
+# EM stops after ITERATIONS, or if the log-likelihood gains at most GAIN per row.
 ITERATIONS, GAIN = 25, 3e-4
 
 
 class Layout(NamedTuple):
     """Columns of the statistics of a row, see `row_statistics`."""
 
-    center: np.ndarray  # (m,) of the values that are no atoms
+    center: np.ndarray  # (m,) mean of the values that are not atoms
     scale: np.ndarray  # (m,)
     continuous: np.ndarray  # (m,) whether there are such values
     columns: np.ndarray  # (a,) the feature of each atom
@@ -43,10 +43,10 @@ class Mixture(NamedTuple):
 
 
 def make_layout(X, one_hot=None):
-    """The Layout for rows like these.
+    """Make the Layout for these rows.
 
-    `one_hot` numbers the one-hot variables that columns belong to, -1 for none. Of the columns
-    of one, which exclude each other, only the larger values count.
+    `one_hot` has the number of the one-hot variable of each column, -1 for none. Only the
+    larger value of such a column is an atom, because the columns exclude each other.
     """
     n, m = X.shape
     columns, values = [], []
@@ -58,7 +58,7 @@ def make_layout(X, one_hot=None):
             values.append(distinct[-1])
             continue
         is_atom = counts >= max(ATOM * n, 2)
-        # One value beside the atoms has no spread, and a density there means nothing.
+        # A single value beside the atoms has no spread, so it has no density.
         atoms = distinct if (~is_atom).sum() == 1 else distinct[is_atom]
         columns += [v] * len(atoms)
         values += atoms.tolist()
@@ -118,7 +118,7 @@ def _estimate(mass, sums, layout, total=None, k=None):
     precision = (rows + PRIOR) / (np.maximum(second - first * mean, 0.0) + SCATTER)
     constant = 0.5 * (np.log(precision) - mean * mean * precision)
     shares = (events + PRIOR * layout.shares) / (mass[:, None] + PRIOR)
-    # No row has what has no share of all rows.
+    # An atom without rows has no probability in any component.
     log_shares = np.log(np.where(layout.shares > 0, shares, 1.0))
     log_shares[:, : len(mixed)] += constant[:, mixed]
     constant[:, mixed] = 0.0
@@ -127,7 +127,7 @@ def _estimate(mass, sums, layout, total=None, k=None):
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Memberships with the two components merged that lose the least likelihood by it."""
+    """Merge the two components whose merger costs the least likelihood."""
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

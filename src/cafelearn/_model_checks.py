@@ -89,7 +89,7 @@ def _check_array(archive, member):
     try:
         version = np.lib.format.read_magic(start)
     except ValueError:
-        raise UnsoundModel(f"{member.filename} is no array") from None
+        raise UnsoundModel(f"{member.filename} is not an array") from None
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,

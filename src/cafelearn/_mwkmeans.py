@@ -60,23 +60,23 @@ class MinkowskiWeightedKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. Of several numbers one is chosen: the one at which mixtures fitted
-        to random halves of the rows, from clusters by these settings, agree about all rows and
-        describe the rows they have not seen (:doc:`/guide/clusters`). "auto" tries 1 to 10,
-        fewer for less than 100 rows; 1, if it is tried, means that there is no structure.
+        Number of clusters. If several numbers are given, one is chosen by stability and
+        held-out likelihood of mixtures fitted to random halves of the rows
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10, with fewer than 100 rows at most a
+        tenth of their number. 1 is chosen if there is no structure.
     p : float, default=2.0
-        Minkowski exponent, above 1. It shapes the distance and the contrast of the weights:
+        Minkowski exponent, above 1. It also sets the contrast of the weights:
         for `p` close to 1 only the most compact features of a cluster have weight, for large
         `p` all weights are nearly equal.
     weighting : {"cluster", "uniform"}, default="cluster"
         How weights follow from the dispersions.
 
         - "cluster": the paper's, one weight per cluster and feature.
-        - "uniform": all weights equal, which is ordinary Minkowski k-means, and k-means with
-          ``p=2``. `dispersion_offset` then has no effect.
+        - "uniform": all weights equal, which is ordinary Minkowski k-means (with ``p=2``,
+          k-means). `dispersion_offset` then has no effect.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"
         Offset added to every dispersion before the weights are computed, so that a feature
-        that happens to be constant in a cluster does not take all of its weight.
+        that happens to be constant in a cluster does not get all of its weight.
 
         - 0 is the paper's formula as printed. Features of zero dispersion in a cluster
           share its weight equally.
@@ -105,8 +105,8 @@ class MinkowskiWeightedKMeans(
         - An array of centres; run once.
         - A callable takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts. The one with the lowest objective (``inertia_``) is kept, the
-        first of them if several agree to 1e-9. With an array or "anomalous" as `init`,
+        Number of starts. The one with the lowest objective (``inertia_``) is kept; if several
+        agree to 1e-9, the first. With an array or "anomalous" as `init`,
         `n_init` is ignored.
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has more than twice as many rows: a
@@ -142,8 +142,8 @@ class MinkowskiWeightedKMeans(
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
         One row for each number tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, that of permuted rows, the criterion and
-        whether the number was chosen. None if one number was given.
+        stability of permuted rows, the score, the score of permuted rows, the criterion and
+        whether the number was chosen. None if a single number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
@@ -153,7 +153,7 @@ class MinkowskiWeightedKMeans(
         Name of the variable of each feature; None without `feature_groups`.
     dispersions_ : ndarray of shape (n_clusters, n_features)
         Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature. A member
-        with a missing value counts as much as the others do on average.
+        with a missing value counts as much as the average of the other members.
     inertia_ : float
         The objective, the sum of ``feature_weights_**p * dispersions_``.
     objective_path_ : ndarray of shape (n_iter_,)
@@ -161,8 +161,8 @@ class MinkowskiWeightedKMeans(
         these are sums of ``w**p * (D + c)``. With "mean", whose offset changes, they are sums
         of ``w**p * D``.
     init_objectives_ : ndarray of shape (n_starts,)
-        ``inertia_`` of every start, at the last iteration of those ended early. Estimates
-        if the starts ran on a sample.
+        ``inertia_`` of every start, after its last iteration. If the starts ran on a sample,
+        these are estimates.
     n_iter_ : int
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
@@ -185,8 +185,7 @@ class MinkowskiWeightedKMeans(
     Notes
     -----
     Centres are accurate to about 1e-10 of the range of their members (float64; see
-    :doc:`/guarantees` for exceptions). On more than 20,000 rows
-    the fit skips computations that cannot change a label.
+    :doc:`/guarantees` for exceptions).
 
     A cluster that loses all its rows gets the row farthest from its own centre. If that
     is impossible because there are fewer distinct rows than clusters, ``fit`` issues a

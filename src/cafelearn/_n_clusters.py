@@ -1,4 +1,4 @@
-"""The number of clusters, chosen by how mixtures of one half of the rows describe the other."""
+"""Choose the number of clusters by stability and held-out likelihood of mixtures."""
 
 from copy import copy
 from numbers import Integral
@@ -39,16 +39,16 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to this many clusters, as long as halves have so many rows for each.
+# "auto" tries up to MOST clusters, if halves have at least ROWS_PER_CLUSTER rows for each.
 MOST, ROWS_PER_CLUSTER = 10, 5
-# More rows than this are represented by a random sample of as many.
+# With more rows, a random sample of this size is used.
 ROWS = 4_000
-# The rows are halved so often; the halves of the first of them are permuted, too.
+# Number of random splits into halves, and of those whose halves are permuted, too.
 SPLITS, PERMUTED = 5, 2
-# More clusters than the largest number, to be merged: with as many, some start out as one.
+# Extra clusters to be merged: with as many clusters as wanted, two may start as one.
 EXTRA = 8
 STARTS, ITERATIONS = 4, 50
-# Standard deviations above the permuted copies from which on there is structure.
+# Structure needs a score this many standard deviations above that of the permuted copies.
 THRESHOLD = 3.0
 # Columns of the table of numbers.
 MEASURED = (
@@ -59,7 +59,7 @@ MEASURED = (
     "permuted_score",
     "criterion",
 )
-# Children of the seed of a fit are for its starts; this one is far from all of them.
+# Spawn key of the choice; the starts of a fit use the first children of its seed.
 CHILD = 2**31
 
 
@@ -76,7 +76,7 @@ class Trial(NamedTuple):
 def fit_chosen(estimator, X, sample_weight=None):
     """Choose `n_clusters` of an estimator among several, and fit it with that number.
 
-    The fit is the one of an estimator that was given the number chosen.
+    The fit is the same as if the chosen number had been given.
     """
     owner, given = type(estimator).__name__, estimator.n_clusters
     numbers = _listed_numbers(owner, given)
@@ -105,13 +105,13 @@ def fit_chosen(estimator, X, sample_weight=None):
 
 
 def chosen_number(numbers):
-    """The number chosen, of what `choose_number` returns."""
+    """Return the chosen number from the result of `choose_number`."""
     table = numbers["table"]
     return int(table["n_clusters"][table["chosen"].index(True)])
 
 
 def number_frame(numbers):
-    """What `choose_number` returns as a data frame, one row for each number of clusters."""
+    """Return the result of `choose_number` as a data frame, one row for each number."""
     return pd.DataFrame(numbers["table"]).set_index("n_clusters")
 
 
@@ -135,7 +135,7 @@ def _listed_numbers(owner, given):
 
 
 def _check_numbers(owner, given, numbers, n_rows):
-    """The numbers to try on so many rows."""
+    """Return the numbers to try on `n_rows` rows."""
     if numbers is None:
         most = min(MOST, max(2, n_rows // (2 * ROWS_PER_CLUSTER)))
         numbers = list(range(1, most + 1))
@@ -176,24 +176,25 @@ def _filled(X):
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
     """Compare numbers of clusters; returns plain values for `number_frame`.
 
-    Clusters of each half of several splits of the rows, more than the largest number, are
-    refined to a mixture by EM and merged two by two, see `cafelearn._mixtures`. Two things are
-    measured at each number from 2 on:
+    Each half of several splits of the rows is clustered into more clusters than the largest
+    number. EM refines them to a mixture, whose components are merged two by two, see
+    `cafelearn._mixtures`. Two quantities are measured at each number from 2 on:
 
     - the stability, the adjusted Rand index between the components that the mixtures of the
       two halves assign to all rows, and the same for rows whose columns are permuted
       independently of each other;
-    - the score, the log-likelihood of the rows of each half by the mixture of the other one,
-      minus that by a single component.
+    - the score, the log-likelihood of the rows of each half under the mixture of the other one,
+      minus that under a single component.
 
-    The criterion is the stability times the square root of the score, mean over the splits.
-    Of the numbers that are within a standard error of the largest the smallest is chosen; 1
-    is, if it is among the numbers, where its score is not well above that of permuted rows.
+    The criterion is the stability times the square root of the score, averaged over the
+    splits. The smallest number whose criterion is within a standard error of the largest is
+    chosen. If the best score is not well above that of permuted rows, 1 is chosen instead, if
+    it is among the numbers.
 
-    `model` is the MinkowskiWeightedKMeans whose settings the first clusters come from; None
-    stands for the quick candidates of CAFE, of which the one counts whose mixture describes its
-    own half best.
-    `labels` name the variables of the columns, None if each is one of its own.
+    `model` is the MinkowskiWeightedKMeans with the settings of the initial clusters; None
+    means the quick candidates of CAFE, of which the one is used whose mixture has the highest
+    likelihood on its own half.
+    `labels` name the variables of the columns; None means that each column is a variable.
     """
     several = [k for k in numbers if k > 1]
     if not several or not vary(X).any():
@@ -249,7 +250,7 @@ def _fit_trials(trials, k, model, seed, n_jobs, labels):
             rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
             weight = None if trial.weight is None else trial.weight[half]
             weights += [weight] * len(some)
-    # Few distinct rows in a half are no reason to warn: the fit itself will.
+    # Too few distinct rows in a half are not reported here; the fit itself warns.
     fit_models(models, rows, n_jobs, weights=weights)
     return list(zip(parts[::2], parts[1::2], strict=True))
 
@@ -318,15 +319,15 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
 
 
 def _decide(numbers, several, measured, is_permuted):
-    """The records of what was measured, of shape (trials, numbers, 2)."""
+    """Choose a number from the measurements, of shape (trials, numbers, 2); return records."""
     is_permuted = np.array(is_permuted)
     stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
     permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)
     criterion = stability * np.sqrt(np.maximum(score, 0.0))
     best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    # Few splits tell little of the spread of a score at one number, so smaller ones help; at
-    # larger ones it is larger.
+    # A few splits estimate the spread of the score at one number poorly, so those of smaller
+    # numbers are pooled. Larger numbers have a larger spread.
     spread = np.sqrt(
         sum(
             scores[:, : best + 1].var(axis=0, ddof=1).mean()

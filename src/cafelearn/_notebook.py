@@ -14,7 +14,7 @@ from cafelearn._words import shortened
 MOST_FEATURES, MOST_CLUSTERS = 12, 20
 LONGEST_NAME = 32
 CELL, ROW, TOP, LETTER = 38, 18, 36, 6.4  # sizes in the map, in pixels
-# Seen on white and on black; shades are its opacity, so that both are possible.
+# Visible on white and on black; shades vary its opacity, so that they suit both backgrounds.
 COLOR = "#c2662b"
 STYLE = (
     ".cafelearn-fit{font-family:system-ui,sans-serif;font-size:13px;margin:0 0 10px}"

@@ -33,8 +33,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     the standard deviation, it does not favour unimodal features over multimodal ones, which
     separate the clusters.
 
-    A constant feature becomes 0. So does, approximately, a feature whose range is so small
-    that numbers lose digits (below 1e-307, or 5e-38 in single precision). A range beyond the
+    A constant feature becomes 0. A feature with a range below 1e-307 (5e-38 in single
+    precision), where floats lose digits, becomes approximately 0. A range beyond the
     largest float is an error. Missing values (NaN) are ignored in the mean and the range, and
     stay missing.
 
@@ -163,7 +163,10 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def fit_scaler(scaler, X, sample_weight=None):
-    """Fit a scaler, or none, to checked rows; one that takes no weights to the weighed ones."""
+    """Fit a scaler, or None, to checked rows.
+
+    A scaler that takes no sample weights is fitted to the rows of positive weight.
+    """
     if isinstance(scaler, StandardScaler):
         units = ordinary_units(X.min(axis=0), X.max(axis=0))
         if units is not None:
@@ -177,7 +180,7 @@ def fit_scaler(scaler, X, sample_weight=None):
 
 
 def _in_units_of_data(scaler, units):
-    """A StandardScaler of rows that were multiplied by `units`, for the rows themselves."""
+    """Convert a StandardScaler fitted to rows times `units` to the units of the rows."""
     with np.errstate(over="ignore", under="ignore"):
         if scaler.mean_ is not None:
             scaler.mean_ /= units

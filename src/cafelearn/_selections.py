@@ -1,4 +1,4 @@
-"""The ways in which CAFE chooses among candidates: one table, which every other part reads.
+"""The rules by which CAFE chooses among candidates: one table, which every other part reads.
 
 To add one, add an entry here and its function to `cafelearn.selection`.
 """
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 
 class Selection(NamedTuple):
-    """One way to choose."""
+    """One rule."""
 
     function: str  # in cafelearn.selection: (models, scores, agreement) -> index
-    text: str  # what the chosen candidate has, for reports
+    text: str  # reason for the choice, for reports
 
 
 SELECTIONS = {

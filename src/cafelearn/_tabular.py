@@ -62,9 +62,9 @@ class TabularCAFE(
         Columns to treat as numbers, even if they look like identifiers.
     group_categories : bool, default=True
         Whether the encoded columns of a category are one variable, with one weight per
-        cluster, which counts as much as a number for any number of values; see
+        cluster. However many values it has, a category then counts as much as a number; see
         `feature_groups` of :class:`CAFE`. With False, each value has its own weight. If
-        `cafe` has `feature_groups`, labels of the encoded columns, these are used instead.
+        `feature_groups` of `cafe` is set, its labels of the encoded columns are used instead.
 
     Attributes
     ----------
@@ -258,8 +258,8 @@ class TabularCAFE(
         Returns
         -------
         encoded : pandas.DataFrame of shape (n_samples, n_features)
-            One row per row of `X`, indexed by the `id_column` if there is one, and like `X`
-            for a Dask dataframe.
+            One row per row of `X`, indexed by the `id_column` if there is one. A Dask
+            dataframe keeps its index.
         """
         check_is_fitted(self)
         encoded = self.encoder_.transform(X)

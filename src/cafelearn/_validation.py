@@ -86,7 +86,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
     owner = type(estimator).__name__
     check_dense(X, owner)
     check_columns(X, owner)
-    # Whether all numbers are finite is looked up in their sum, which may overflow both ways.
+    # Finiteness is checked on the sum of all numbers, which may overflow.
     with np.errstate(invalid="ignore"):
         X = validate_data(
             estimator,
@@ -98,7 +98,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             ensure_all_finite=not gaps,
             **options,
         )
-        # One sum over complete data, as scikit-learn's check takes.
+        # Complete data costs one sum, as in scikit-learn's check.
         if gaps and not get_config()["assume_finite"] and not is_sound(X):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
             refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
@@ -112,7 +112,7 @@ def check_dense(X, owner):
     shape, size = " x ".join(f"{n:,}" for n in X.shape), 8 * np.prod(X.shape, dtype=float)
     raise TypeError(
         f"{owner} needs dense rows, got a sparse matrix of {shape}, which takes "
-        f"{size / 1e6:,.3g} MB as a dense one: scaled rows have no zeros to skip. Use "
+        f"{size / 1e6:,.3g} MB as a dense array: scaling makes its zeros nonzero. Use "
         "X.toarray() if that fits into memory. Otherwise reduce the columns first, for "
         "instance with sklearn.decomposition.TruncatedSVD, or pass a Dask array whose blocks "
         "are dense."
@@ -198,7 +198,7 @@ def ordinary_units(low, high):
     is_extreme = (np.abs(exponents) > EXTREME_EXPONENT) & (peak > 0)
     if not is_extreme.any():
         return None
-    # The reciprocal of a subnormal number may be no number.
+    # The reciprocal of a subnormal number may be infinite.
     return np.ldexp(1.0, np.where(is_extreme, -np.maximum(exponents, -1000), 0))
 
 
@@ -218,7 +218,7 @@ def check_unscaled(X, estimator):
 def countable_weights(sample_weight):
     """Weights as numbers of rows, divided by a power of two if their squares would overflow.
 
-    So many rows outweigh any prior and any penalty, and a part of them does as well.
+    Weights that large outweigh any prior and penalty, also after the division.
     """
     exponent = int(np.frexp(sample_weight.max())[1])
     if exponent <= COUNT_EXPONENT:

@@ -32,7 +32,7 @@ def _from_names(estimator):
         raise ValueError(
             f"{type(estimator).__name__}(feature_groups='auto') needs a data frame with "
             "column names such as 'plan=free', as TableEncoder makes them; the columns given "
-            "have no names. Give feature_groups a label for each column."
+            "have no names. Pass feature_groups with a label for each column."
         )
     return np.array([name.partition(SEPARATOR)[0] for name in names], dtype=np.str_)
 

@@ -147,7 +147,7 @@ def check_scales(model, names=None):
             "scales",
             SEVERE,
             f"The features have different scales: the range of {first} is {ratio:,.0f} times "
-            f"that of {second}, so units decide the clusters. Scale the features first, for "
+            f"that of {second}, so the clusters depend on the units. Scale the features, for "
             "instance with RangeScaler, or use CAFE, which does.",
         )
 
@@ -171,9 +171,9 @@ def check_choice(candidates, family):
         yield Finding(
             "disagreement",
             NOTE,
-            "The exponents disagree: with the other settings of the chosen candidate kept, the "
-            f"clusterings at other p agree with it by {others['agreement'].mean():.2f} on "
-            "average (adjusted Rand index, 1 is equal).",
+            "Other exponents give different clusters: the candidates that differ from the "
+            "chosen one only in p have a mean agreement with it of "
+            f"{others['agreement'].mean():.2f} (adjusted Rand index; 1 means equal clusters).",
         )
 
 

@@ -50,9 +50,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``; for a missing
           value the mean term of the members of the cluster;
         - ``contribution`` : ``second_term - first_term``;
-        - ``share`` : the contribution as a share of the difference that all features make
-          together, those for and those against: ``contribution / sum(abs(contribution))``.
-          Also where terms exceed the largest float, and are infinite.
+        - ``share`` : ``contribution / sum(abs(contribution))``; correct even if terms
+          overflow to infinity.
 
         With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
         are sums over its features, and a column ``category``: the category of the row, None
@@ -155,7 +154,7 @@ def _terms(x, centers, weights, p, gaps=None):
 
 
 def _divided(terms, unit, p):
-    """Terms in the units of the data; they may be infinite, or 0, but are not NaN."""
+    """Return the terms in the units of the data: perhaps infinite or 0, but not NaN."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         factor = np.float64(unit) ** -p
         return np.where(terms == 0, 0.0, terms * factor)

@@ -35,7 +35,7 @@ PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
-    """Statistics of all rows, in whose units sums over some of them are computed."""
+    """Statistics of all rows; sums over some rows are in their units."""
 
     mean: np.ndarray  # (m,), in `units`
     scale: np.ndarray  # (m,) standard deviation in `units`, 1 for constant features
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
     one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
-    units: np.ndarray | None = None  # (m,) what extreme values are multiplied by first
+    units: np.ndarray | None = None  # (m,) factors of columns with extreme values
 
     def standardise(self, X):
         """Standardise rows to mean 0 and standard deviation 1; gaps stay NaN."""
@@ -299,7 +299,7 @@ def likelihood_score(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        The data: dense and numeric. NaN is a missing value; it counts for nothing.
+        The data: dense and numeric. Missing values (NaN) are ignored.
     labels : array-like of shape (n_samples,)
         The cluster of each row: integers, strings or anything else that can be sorted.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -322,12 +322,13 @@ def likelihood_score(
     - the sizes: ``n_l log((n_l + 1) / (n + k))`` over the clusters;
     - for each feature, its atoms: the smallest value of the feature is an atom if at least a
       tenth of all rows have it, and so is the largest; both are if there are no other values.
-      With h_lc rows of cluster l at atom c, or at none, and g_c the share of all rows there,
-      ``h_lc log((h_lc + 4 g_c) / (n_l + 4))``;
-    - for each feature, a Gaussian for the h_l rows of the cluster that are at no atom. With
-      S_lv their sum of squares about their mean, in units of the variance of all such rows,
-      it has either a variance for each cluster, ``(S_lv + 3) / (h_l + 4)``, or one for all
-      clusters, whichever gives the higher score for this feature;
+      Let h_lc be the number of rows of cluster l at atom c (or at no atom), and g_c the share
+      of all rows there. The term is ``h_lc log((h_lc + 4 g_c) / (n_l + 4))``;
+    - for each feature, the log-likelihood of a Gaussian for the h_l rows of the cluster that
+      are at no atom. Let S_lv be their sum of squares about their mean, in units of the
+      variance of all such rows. The Gaussian has either a variance for each cluster,
+      ``(S_lv + 3) / (h_l + 4)``, or one variance for all clusters, whichever gives the higher
+      score for this feature;
     - minus half of log n for each parameter: k for each atom beyond the first category, 2 k
       or k + 1 for a Gaussian.
 
@@ -432,7 +433,7 @@ def by_agreement(models, scores, agreement):
     total = agreement.sum(axis=1) - 1
 
     def rank(i):
-        # Rounded, so that the order of summation does not decide.
+        # Rounded, so that the choice does not depend on the order of summation.
         _, dispersions = fitted_variables(models[i])
         position = normalized_objective(dispersions, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i

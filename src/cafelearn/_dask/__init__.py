@@ -1,4 +1,4 @@
-"""The solver over Dask collections: what the estimators call when they are handed one."""
+"""Fits to Dask collections, called by the estimators."""
 
 try:
     import dask.array  # noqa: F401

@@ -1,6 +1,6 @@
 """A Dask collection as numbered blocks of rows, and the passes over them.
 
-A pass is one task for each block; what the tasks return is combined on the workers until
+A pass runs tasks on all blocks. Their results are combined on the workers until
 few parts are left, so that the client receives as much for a thousand blocks as for ten.
 """
 
@@ -24,22 +24,22 @@ from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
 
-# As many parts are combined by one task; the client itself combines no more.
+# Largest number of parts that one task, or the client, combines.
 FAN_IN = 16
 # The client combines the parts of no more blocks than this.
 SCATTERED = 64
-# One task holds no more blocks at a time than make up this part of a worker's memory.
+# The blocks of one task take at most this share of a worker's memory.
 TASK_MEMORY = 0.4
 
 
 class Rows(NamedTuple):
-    """One block, as a pass sees it."""
+    """One block in a pass."""
 
     X: np.ndarray  # C-contiguous float32 or float64
     sample_weight: np.ndarray  # float64
     number: int  # of the block
     first_chunk: int  # number of its first chunk among those of all blocks
-    fit: str  # whose pass it is; see the cache
+    fit: str  # key of the fit in the cache
 
     @property
     def last_chunk(self):
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
 
 class View(NamedTuple):
-    """Rows as one scaling shows them, with a name of its own for what is remembered."""
+    """Rows in one scaling, with a key for the cache."""
 
     fit: str
     scaler: Any  # fitted, or None
@@ -58,7 +58,7 @@ class View(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How a raw block becomes Rows."""
+    """Conversion of a raw block to Rows."""
 
     fit: str
     n_features: int
@@ -99,12 +99,12 @@ class Reading(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _ones(n_rows):
-    """Equal weights, kept for the blocks and passes to come."""
+    """Equal weights, cached for later blocks and passes."""
     return np.ones(n_rows)
 
 
 def _checked(weights, n_rows):
-    """The weights of one block. That some are positive can only be told of all blocks."""
+    """Check the weights of one block; a block without positive weights is allowed."""
     if weights is None:
         return None
     weights = check_array(
@@ -124,8 +124,10 @@ def _checked(weights, n_rows):
 
 
 class _Lent:
-    """An array as one that may be written to. Kernels are compiled for such arrays alone, but
-    none of them writes to rows, so rows that came by wire need not be copied.
+    """Interface that marks a read-only array as writable.
+
+    Kernels are compiled only for writable arrays. None of them writes to rows, so rows received
+    from other processes need not be copied.
     """
 
     def __init__(self, array):
@@ -139,7 +141,7 @@ def _writable(array):
 
 
 class Order(NamedTuple):
-    """One pass: what every task is told."""
+    """One pass: the function of its tasks and its arguments."""
 
     run: Callable  # (rows, request) -> part
     combine: Callable  # (list of parts in their order) -> part
@@ -159,7 +161,7 @@ def _run(order, rows, weights, numbers, first_chunks):
 
 
 def _joined(order, parts):
-    """The parts, those of blocks that follow each other combined."""
+    """Combine the parts of consecutive blocks."""
     runs = []
     for number, part in parts:
         if runs and number == runs[-1][0] + len(runs[-1][1]):
@@ -170,7 +172,7 @@ def _joined(order, parts):
 
 
 def _combine(order, tasks):
-    """The parts of tasks, of which together no block is missing in between, as one."""
+    """Combine the parts of tasks that together cover consecutive blocks."""
     return Sealed(_in_order(order.value.combine, tasks))
 
 
@@ -205,28 +207,28 @@ class Blocks:
         self._held = None  # the futures of the last pass
 
     def _largest(self):
-        """Bytes of the largest block, or 0 if that is not known."""
+        """Bytes of the largest block, or 0 if unknown."""
         rows = max(self.array.chunks[0], default=0)
         return 0 if np.isnan(rows) else int(rows) * self.array.shape[1] * self.array.itemsize
 
     def scaled(self, scaler):
-        """The same blocks, seen through a scaler."""
+        """The same blocks, scaled by a fitted scaler."""
         other = copy(self)
         other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
         return other
 
     def normalise_weights(self, exponent, heaviest):
-        """Let later passes see the weights times a power of two; the largest is given."""
+        """Multiply the weights in later passes by a power of two; `heaviest` is the largest."""
         self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
 
     @property
     def fit(self):
-        """The name under which workers remember what belongs to these blocks."""
+        """Key of these blocks in the caches of the workers."""
         return self._reading.fit
 
     @property
     def view(self):
-        """How these blocks see the rows of the collection."""
+        """The scaling of these blocks and its key."""
         return View(self.fit, self._reading.scaler)
 
     def __len__(self):
@@ -241,16 +243,16 @@ class Blocks:
         return len(self._sources)
 
     def set_lengths(self, lengths):
-        """Tell the numbers of rows, which also numbers the chunks."""
+        """Set the numbers of rows, which determine the numbers of the chunks."""
         self.lengths = np.asarray(lengths, dtype=np.int64)
         n_chunks = -(-self.lengths // chunk_rows(self.array.shape[1]))
         self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
 
     def reduce(self, run, combine, request, check=False):
-        """One pass: run(rows, request) for every block, combined in their order."""
+        """Make one pass: run(rows, request) for every block, combined in their order."""
         order = Order(run, combine, request, self._reading, check)
         name = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}"
-        # Few tasks are told directly, which saves a round trip; many share what they are told.
+        # A few tasks get the order directly, which saves a round trip; many share one copy.
         told, layer = Sealed(order), {}
         if len(self._groups) > FAN_IN:
             told = f"order-{name}"
@@ -281,13 +283,13 @@ class Blocks:
             return list(schedule(graph, keys))
         with dask.annotate(**_places(client, self._sources, self.n_blocks)):
             futures = schedule(graph, keys, sync=False)
-        # Those of the last pass are let go only now: the client would send that at once, and
-        # what it sends next waits for 10 ms.
+        # The futures of the last pass are released only now: the client sends that at once, and
+        # its next message would wait for 10 ms.
         self._held = futures
         return client.gather(futures)
 
     def forget(self, kind=None):
-        """Let the workers drop what they remember of these blocks, or one kind of it."""
+        """Clear the workers' caches of these blocks, or of one kind of entries."""
         _, client = _scheduler(self.array)
         if client is None:
             forget(self.fit, kind)
@@ -296,19 +298,19 @@ class Blocks:
 
 
 def _scheduler(array):
-    """What computes graphs here, and the Client behind it or None."""
+    """The function that computes graphs, and the Client behind it or None."""
     schedule = get_scheduler(collections=[array])
     client = getattr(schedule, "__self__", None)
     return schedule, client if hasattr(client, "nthreads") else None
 
 
 def _groups(sources, client, block_bytes):
-    """The numbers of the blocks that one task takes.
+    """Group the numbers of the blocks into tasks.
 
-    Those in the memory of one worker go together, as a task costs more than a look at a block
-    that is at hand. A worker gets a task for each of its threads, or more if its memory would
-    not hold the blocks. Where there are so many that their parts must be combined before the
-    client gets them, only such go together as follow each other.
+    Blocks in the memory of one worker are grouped, because a task has more overhead than a
+    short pass over a block in memory. A worker gets a task for each of its threads, or more if
+    the blocks would exceed its memory. If parts must be combined before the client gets them,
+    only consecutive blocks are grouped.
     """
     alone = [[number] for number in range(len(sources))]
     if client is None or not all(hasattr(rows, "key") for rows, _ in sources):
@@ -335,9 +337,9 @@ def _groups(sources, client, block_bytes):
 
 
 def _room(client, block_bytes):
-    """How many blocks a task may hold at a time on each worker whose memory is limited.
+    """Largest number of blocks of a task on each worker with limited memory.
 
-    Dask may have put some of a worker's blocks on disk, and brings back all that a task needs.
+    Dask may have spilled some of a worker's blocks to disk, and reloads all that a task needs.
     """
     if block_bytes == 0:
         return {}
@@ -350,7 +352,7 @@ def _room(client, block_bytes):
 
 
 class ByNumber:
-    """A worker for every block of rows, the same in each pass."""
+    """Map every block of rows to a worker, the same in each pass."""
 
     def __init__(self, workers, n_blocks):
         self.workers, self.n_blocks = workers, n_blocks
@@ -363,9 +365,9 @@ class ByNumber:
 
 
 def _places(client, sources, n_blocks):
-    """Annotations that send a block that is read anew in each pass to one worker each time.
+    """Annotations that read a block on the same worker in each pass.
 
-    That worker may remember it. Blocks that are in memory already stay where they are.
+    That worker may have cached its labels. Blocks in memory stay where they are.
     """
     if not any(isinstance(rows, Sealed) for rows, _ in sources):
         return {}

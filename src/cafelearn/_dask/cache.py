@@ -1,13 +1,12 @@
-"""What a worker remembers of its blocks between two passes.
+"""Cache of a worker between two passes.
 
-Everything here can be worked out again from a block and a model, so nothing depends on it
-but time: a worker that is lost, a block that moves to another worker or a full memory
-change no result.
+Every entry can be recomputed from a block and a model. A lost worker, a block that moves to
+another worker or a full cache therefore costs time, but changes no result.
 """
 
 from threading import Lock
 
-# No more is remembered by one process; what comes after that is worked out again.
+# Largest size of the cache of one process; arrays that do not fit are recomputed.
 LIMIT = 128 * 2**20
 
 
@@ -25,10 +24,10 @@ class Cache:
         return arrays if stored == version else None
 
     def put(self, key, version, arrays):
-        """Store a tuple of arrays unless there is no room.
+        """Store a tuple of arrays if there is room.
 
-        Nothing else is dropped for them: blocks are visited in turns, and dropping the
-        oldest would drop each one shortly before its turn.
+        No other entry is dropped: blocks are processed in a fixed order, so dropping the
+        oldest entry would drop each one shortly before it is needed.
         """
         added = sum(array.nbytes for array in arrays)
         with self._lock:
@@ -38,12 +37,12 @@ class Cache:
                 self.size += added
 
     def drop(self, key):
-        """Forget one entry."""
+        """Remove one entry."""
         with self._lock:
             self._drop(key)
 
     def forget(self, fit, kind=None):
-        """Forget all that belongs to a fit, or one kind of it."""
+        """Remove all entries of a fit, or one kind of them."""
         with self._lock:
             for key in list(self._entries):
                 if key[0] == fit and kind in (None, key[1]):
@@ -58,5 +57,5 @@ CACHE = Cache(LIMIT)
 
 
 def forget(fit, kind=None):
-    """Forget all that this process remembers of a fit, or one kind of it."""
+    """Remove all entries of a fit in this process, or one kind of them."""
     CACHE.forget(fit, kind)

@@ -135,7 +135,7 @@ def _fit_scaler(scaler, moments, extents, blocks, seed):
 
 
 def _fit_extractor(estimator, extractor, blocks, seed):
-    """From the moments of the rescaled rows if that is possible, else from a sample."""
+    """Fit the extractor from the moments of the rescaled rows if possible, else to a sample."""
     rescale = Rescaling(detached(estimator))
     if fits_from_moments(extractor):
         moments = blocks.reduce(find_rescaled_moments, combine_moments, (rescale, True))
@@ -170,7 +170,7 @@ def find_rescaled_moments(rows, order):
 
 
 def _set_labels(estimator, blocks, scalers):
-    """Lazy labels, of the model chosen and of all others."""
+    """Set lazy labels of all models, and of the chosen one on the estimator."""
     array, dtype = known_lengths(blocks), blocks.dtype
     for model, scaler in zip(estimator.models_, scalers, strict=True):
         scaled = array

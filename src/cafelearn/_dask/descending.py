@@ -1,8 +1,8 @@
-"""Descents over blocks: one task for each block and pass serves all that are running.
+"""Descents over blocks: each pass serves all running descents.
 
 On a worker a pass is a pure function of the block and of the models in the request. The
-labels of the last assignment are cached there; where they are not, they are computed again
-from the model of that assignment.
+labels of the last assignment are cached; missing ones are recomputed from the model of that
+assignment.
 """
 
 from collections import deque
@@ -30,8 +30,8 @@ from cafelearn._solver.kernels.geometry import make_geometry
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 from cafelearn._solver.placing import nearest_centers
 
-# Descents run together as long as their sums of one block take no more bytes than this.
-# The others begin when some of them have ended.
+# Largest size in bytes of one block's sums of all running descents. Further descents begin when
+# some have ended.
 TOGETHER = 2 * 2**20
 # Rows of the cells that a pass reads.
 SENT = [CENTER, SCALED_WEIGHT, SCALE, OPEN]
@@ -45,7 +45,7 @@ class Request(NamedTuple):
     phase: int
     p: float
     cells: np.ndarray  # the rows SENT
-    n_assigned: int  # how often the rows have been assigned before
+    n_assigned: int  # number of assignments so far
     labeller: tuple | None  # centres, scaled weights and `typical` of the last assignment
     typical: np.ndarray | None  # (k, m) distances that gaps count for; None: no gaps
 
@@ -55,7 +55,7 @@ class Pass(NamedTuple):
 
     views: list  # the scalings in use, each a View
     requests: list
-    ended: list  # descents whose labels need not be cached any longer
+    ended: list  # descents whose labels are no longer needed in the cache
 
 
 def run_pass(rows, order):
@@ -65,7 +65,7 @@ def run_pass(rows, order):
         CACHE.drop((fit, "labels", rows.number, descent))
     found, view, seen = [], None, None
     for request in requests:
-        # Descents of one scaling follow each other, so one scaled copy is held at a time.
+        # Descents are sorted by scaling, so only one scaled copy is in memory at a time.
         if request.view != view:
             view, seen = request.view, None
             seen = order.views[view](rows)
@@ -76,7 +76,7 @@ def run_pass(rows, order):
 def _sum_block(rows, request):
     """The sums of a block's nodes for one descent."""
     cells = _cells(request)
-    # A pass needs no more of the problem than p and the type of the rows.
+    # Of the problem, a pass needs only p and the type of the rows.
     problem = one_cluster_problem(rows.X, request.p)
     n_clusters, n_features = len(cells), cells.shape[2]
     key = (rows.fit, "labels", rows.number, request.descent)
@@ -135,7 +135,7 @@ def _cache(key, labels, version, n_clusters):
 
 
 class Descent:
-    """One descent, as the client sees it."""
+    """One descent on the client."""
 
     def __init__(self, number, seed: Seed, feature_scale, problem: Problem, view):
         self.number, self.problem, self.phase, self.view = number, problem, ASSIGN, view
@@ -158,7 +158,7 @@ class Descent:
         )
 
     def advance(self, stack):
-        """Take the sums of one pass, which are in stack[0]."""
+        """Update the state from the sums of one pass, which are in stack[0]."""
         cells, typical, assigned = self.state.cells, self.typical, self.phase == ASSIGN
         if assigned:
             kept = None if typical is None else typical.copy()
@@ -174,7 +174,7 @@ class Descent:
 
 
 def descend(blocks, descents):
-    """Run descents to their ends together; yields each one as it ends."""
+    """Run descents together to their ends; yield each one as it ends."""
     waiting, running, ended = deque(descents), [], []
     n_clusters, _, n_features = waiting[0].state.cells.shape
     at_most = max(1, TOGETHER // (8 * (n_clusters + 1) * N_ROWS * n_features))

@@ -1,4 +1,4 @@
-"""The first pass over the data: is it sound, how much is there, where does it lie."""
+"""The first pass over the data: lengths of the blocks, weights and extrema."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from cafelearn._validation import check_enough_rows, check_span, refuse_empty_co
 
 
 class Extents(NamedTuple):
-    """What must be known of the rows before anything else."""
+    """Statistics of the rows that the other passes need."""
 
     lengths: tuple  # rows of each block
     mass: float  # sum of all weights

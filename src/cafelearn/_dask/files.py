@@ -13,20 +13,20 @@ CHUNKS_PER_BLOCK = 16
 
 
 def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
-    """A Dask array of the rows of a ``.npy`` file, which is read block by block when needed.
+    """Open a ``.npy`` file as a Dask array, whose blocks are read when needed.
 
     Unlike ``dask.array.from_array`` of a memory-mapped array this sends no rows from the
-    client to the workers: each reads its own part of the file, which must be at the same
-    path on all of them. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
-    ``dask.array.from_zarr``; both read in this way already.
+    client to the workers: each worker reads its own part of the file, which must be at the
+    same path on all of them. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
+    ``dask.array.from_zarr``; both read on the workers, too.
 
     Parameters
     ----------
     path : str or path-like
-        A file that ``numpy.save`` has written, of an array of two dimensions.
+        A file of a two-dimensional array, written by ``numpy.save``.
     chunk_rows : int, default=None
-        Rows of one block. ``None`` takes some 32 MB, a whole multiple of the chunks in which
-        the fit runs, which makes the fit equal to that of the array in memory, bit for bit.
+        Rows of one block. ``None`` means about 32 MB, a multiple of the chunk size of the
+        fit, so that the fit is bitwise equal to that of the array in memory.
 
     Returns
     -------

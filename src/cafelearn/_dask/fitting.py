@@ -49,7 +49,7 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
 
 
 def sample_rows(estimator, X, seed, at_most):
-    """At most so many rows of a Dask collection, after checking all of them."""
+    """Draw at most `at_most` rows of a Dask collection, after checking all of them."""
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     rows = sample(blocks, seed, at_most=at_most)
@@ -67,9 +67,9 @@ def known_lengths(blocks):
 def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=False):
     """Fit models, all their starts in the same passes over the data.
 
-    `seen` are, for each model, the blocks as its scaling shows them and their extents; models
-    of the same scaling have the same and follow each other. Returns the numbers of clusters
-    that each has found. `labels_` is left to the caller. `filled_starts` as for `prepare`.
+    `seen` has, for each model, the blocks in its scaling and their extents; models of the same
+    scaling share them and are consecutive. Return the number of clusters that each model has
+    found. The caller sets `labels_`. `filled_starts` as for `prepare`.
     """
     try:
         return _fit_models(models, blocks, seen, verbose, units, filled_starts)
@@ -107,7 +107,7 @@ def _fit_models(models, blocks, seen, verbose, units, filled_starts):
 
 
 def _run_on_samples(sampled, verbose):
-    """Run the starts of jobs on their samples, here; returns the starts that are refined."""
+    """Run the starts of jobs on their samples in this process; return those to refine."""
     first = [job.on_sample for job, _ in sampled]
     n_starts = sum(len(job.seeds) for job in first)
     run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
@@ -121,7 +121,7 @@ def _run_on_samples(sampled, verbose):
 
 
 def _descend_all(jobs, started, blocks, verbose):
-    """Descend from all starts; those that are no pilots have to beat those that are."""
+    """Descend from all starts; with early stopping, the pilots first."""
     done = 0
     for pilot in (True, False):
         chosen = [(job, seed, view) for job, first, seed, view in started if first is pilot]

@@ -1,4 +1,4 @@
-"""Dask collections as they come from the user, checked as far as that needs no rows."""
+"""Input checks of Dask collections that need no rows."""
 
 import dask.array as da
 import numpy as np
@@ -12,7 +12,7 @@ from cafelearn._validation import check_columns
 def as_array(estimator, X, reset):
     """A Dask array with one chunk of columns and its type, float32 or float64.
 
-    Names and number of the features are learnt by the estimator (`reset`) or compared.
+    Names and number of the features are stored in the estimator (`reset`) or checked.
     """
     if hasattr(X, "to_dask_array"):
         check_columns(X._meta, type(estimator).__name__)
@@ -27,7 +27,7 @@ def as_array(estimator, X, reset):
         _check_feature_names(estimator, X, reset=reset)
     if X.ndim == 2 and np.isnan(X.shape[1]):
         X = X.compute_chunk_sizes()
-    # An array of no rows shows what is wrong with type and dimensions.
+    # Check type and dimensions on an array without rows.
     shown = np.zeros((0, *X.shape[1:]), dtype=X.dtype)
     dtype = check_array(
         shown, dtype=[np.float64, np.float32], estimator=estimator, ensure_min_samples=0
@@ -37,9 +37,9 @@ def as_array(estimator, X, reset):
 
 
 def _numbers_of(X, owner):
-    """A dataframe or series as it is, or with columns of NumPy's numbers if it has others.
+    """Convert columns of a dataframe or series to NumPy's numeric types if necessary.
 
-    Types that have their own missing values would become arrays of objects.
+    Types with their own missing values would become arrays of objects.
     """
     dtypes = X._meta.dtypes if X.ndim == 2 else ()
     if all(isinstance(d, np.dtype) and d.kind in "biuf" for d in dtypes):
@@ -50,12 +50,12 @@ def _numbers_of(X, owner):
 
 
 def _as_floats(frame, owner, dtype):
-    check_columns(frame, owner)  # whether objects are numbers can only be told here
+    check_columns(frame, owner)  # only here can objects be checked for numbers
     return frame.astype(dtype)
 
 
 def as_weights(sample_weight, X):
-    """Weights in blocks like those of X, or None; and X, its lengths known if need be."""
+    """Return weights in blocks like those of X, or None, and X, with lengths if needed."""
     if sample_weight is None:
         return None, X
     if hasattr(sample_weight, "to_dask_array"):

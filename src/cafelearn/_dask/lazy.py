@@ -1,4 +1,4 @@
-"""Methods of fitted estimators on Dask collections: block by block, when they are computed."""
+"""Lazy methods of fitted estimators on Dask collections, block by block."""
 
 from copy import copy
 
@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from cafelearn._dask.inputs import as_array, as_weights
 from cafelearn._profiles import merge_sums, profile_sums
 
-# What is known once the collection has been checked, or would carry it into every task.
+# Attributes that tasks do not need after the checks; lazy labels would also refer to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
-# Methods that give one number for each row, and the type of that.
+# Methods that return one number for each row, and its type.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
 
-# So many sums of blocks are merged in one task.
+# Number of sums that one task merges.
 MERGED = 16
 
 
@@ -25,9 +25,9 @@ def lazily(estimator, name, X):
     check_is_fitted(estimator)
     wanted = _get_output_config("transform", estimator)["dense"]
     if name == "transform" and wanted != "default":
-        # scikit-learn would make a table of all rows on the client.
+        # scikit-learn would load all rows into a table on the client.
         raise ValueError(
-            f"{type(estimator).__name__}.transform gives a Dask array for a Dask collection, "
+            f"{type(estimator).__name__}.transform returns a Dask array for a Dask collection, "
             f"but transform_output={wanted!r} is set; set it to 'default'."
         )
     X, dtype = as_array(estimator, X, reset=False)
@@ -54,7 +54,7 @@ def blockwise(estimator, name, X, dtype):
 
 
 def _width(estimator, name):
-    # A scaler gives as many features as it takes.
+    # A scaler returns as many features as it takes.
     n_features_in = estimator.n_features_in_
     return (
         getattr(estimator, "_n_features_out", n_features_in)
@@ -70,7 +70,7 @@ def _call(block, estimator, method, width, out_dtype):
 
 
 def detached(estimator):
-    """A copy that holds no more than its methods need on a worker."""
+    """A copy with only the attributes that its methods need on a worker."""
     worker = copy(estimator)
     for attribute in LEFT_BEHIND:
         worker.__dict__.pop(attribute, None)
@@ -101,7 +101,7 @@ def score(estimator, X, sample_weight):
 
 def _score(block, weights=None, estimator=None):
     weights = None if weights is None else weights[:, 0]
-    # Weights that are all zero are no mistake in a block.
+    # All weights of a block may be zero.
     if len(block) == 0 or (weights is not None and not weights.any()):
         return np.zeros((1, 1))
     return np.full((1, 1), estimator.score(block, sample_weight=weights))

@@ -2,8 +2,8 @@
 
 A block covers the chunks first <= i < last of all chunks. It returns the sums of each node of
 the tree of `sums.merge_stack` that lies inside it, so that any division into blocks of whole
-chunks gives the same bits as one thread does. Numbers that are as if there were no rows, such
-as the sums of centres that have been found, are not sent.
+chunks gives the same bits as one thread. Entries equal to those of an empty sum, such as those
+of centres already found, are not sent.
 """
 
 from functools import lru_cache
@@ -27,7 +27,7 @@ def nodes(first, last):
 
 
 class Packed(NamedTuple):
-    """Sums of some nodes without the numbers that are the same as over no rows."""
+    """Sums of some nodes without the entries equal to those of an empty sum."""
 
     shape: tuple  # of the sums of one node
     kept: np.ndarray  # one bit for each number
@@ -65,7 +65,7 @@ def unpack(packed):
 
 
 def combine(parts):
-    """The NodeSums of blocks that follow each other, as those of one block."""
+    """Combine the NodeSums of consecutive blocks."""
     found = [
         pack(_merged(parts, [unpack(part.packed[descent]) for part in parts]))
         for descent in range(len(parts[0].packed))

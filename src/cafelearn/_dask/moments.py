@@ -1,4 +1,4 @@
-"""Means and covariances summed over blocks, and what is fitted from them."""
+"""Means and covariances summed over blocks; scalers and PCA fitted from them."""
 
 from typing import NamedTuple
 
@@ -69,7 +69,7 @@ def combine_moments(parts):
 
 
 def fit_scaler(scaler, moments, extents):
-    """Fit a RangeScaler or StandardScaler; whether it was one of these."""
+    """Fit a RangeScaler or StandardScaler; return False for any other scaler."""
     if type(scaler) is RangeScaler:
         low, high, dtype = extents.low, extents.high, extents.low.dtype
         constant = is_constant(low, high)

@@ -1,15 +1,15 @@
-"""A sample of the rows, for what can only be fitted to rows in memory."""
+"""A sample of the rows, for steps that need rows in memory."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-# Enough for any extractor, little enough for any client.
+# Rows of a sample: enough to fit an extractor, few enough for the client's memory.
 LARGEST_SAMPLE = 100_000
 
 
 class Wanted(NamedTuple):
-    """How many rows of each block, and what is to be done with them."""
+    """Number of rows to draw from each block, and a function to apply to them."""
 
     counts: np.ndarray
     seed: int
@@ -19,8 +19,8 @@ class Wanted(NamedTuple):
 def sample(blocks, seed, change=None, at_most=None):
     """At most `at_most` rows (None: LARGEST_SAMPLE), drawn without replacement, in order.
 
-    `change` is applied to the rows of each block where they are. Where there are no more
-    rows than that, the sample is all of them.
+    `change` is applied to the rows of each block on its worker. If there are no more than
+    `at_most` rows, the sample is all of them.
     """
     at_most = LARGEST_SAMPLE if at_most is None else at_most
     lengths, counts = blocks.lengths, blocks.lengths

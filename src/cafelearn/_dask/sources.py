@@ -1,10 +1,11 @@
-"""Where the blocks of a Dask collection come from, and how a task gets hold of one.
+"""Sources of the blocks of a Dask collection.
 
-A block that is in the memory of a cluster is named by its Future. One that can be read or
-made on its own, from a file for instance, comes as the tasks that do it, and they run
-inside the task that needs the block: no worker ever holds more blocks than it works on,
-which Dask's scheduler does not promise when reading is a task of its own. Any other, such
-as a block that depends on its neighbours, is named by its key and left to the scheduler.
+The source of a block in the memory of a cluster is its Future. The source of a block that can
+be read or computed on its own, for instance from a file, is the tasks that do so. They run
+inside the task that needs the block, so a worker never holds more blocks than it works on;
+Dask's scheduler does not guarantee this if reading is a task of its own. The source of any
+other block, such as one that depends on its neighbours, is its key, and the scheduler computes
+it.
 """
 
 import pickle
@@ -16,15 +17,15 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
-# Tasks of this many bytes may be sent to the workers in every pass; so may data that
+# Largest size in bytes of tasks that are sent to the workers in every pass, and of data that
 # several of them share, such as an open file.
 SMALL = 100_000
 
 
 class Sealed:
-    """A value that Dask passes on as it is, without looking for tasks inside.
+    """A value that Dask passes on unchanged, without looking for tasks inside.
 
-    It travels in one piece: many small arrays take longer if each is sent on its own.
+    It is sent in one piece, because many small arrays take longer if each is sent on its own.
     """
 
     def __init__(self, value):
@@ -39,14 +40,14 @@ def _unsealed(data):
 
 
 def read(source):
-    """The block that a source stands for, once it has come to the worker."""
+    """Return the block of a source, on the worker."""
     return dask.get(*source.value) if isinstance(source, Sealed) else source
 
 
 def find_sources(array, weights, client):
-    """(source of the rows, source of their weights) of every block, and what graph they need.
+    """Return (source of the rows, source of their weights) of every block, and their graph.
 
-    With a `client`, blocks that hold rows of this process are sent to its workers once.
+    With a `client`, blocks with rows in this process are sent to its workers once.
     """
     layers, dependencies, columns = {}, {}, []
     for collection in (array, weights):
@@ -79,7 +80,7 @@ def _sources(collection):
 
 
 def _hold_rows(sources, graph):
-    """Whether tasks carry so much data that it must be what is in this process's memory."""
+    """Whether tasks contain so much data that it must be rows in this process's memory."""
     found = [source.value for source in sources if isinstance(source, Sealed)]
     found += [task for task in dict(graph).values() if _is_data(task)]
     return not all(map(_is_small, found))
@@ -95,7 +96,7 @@ def _is_small(task):
         return value.nbytes <= SMALL
     try:
         return len(cloudpickle.dumps(value)) <= SMALL
-    except Exception:  # what cannot be pickled raises whatever it likes
+    except Exception:  # pickling can raise any exception
         return False
 
 
@@ -103,6 +104,6 @@ def _futures(collection):
     """The Futures of a collection by their keys."""
     try:
         from distributed import futures_of
-    except ImportError:  # then nobody can have made any
+    except ImportError:  # without distributed there are no Futures
         return {}
     return {future.key: future for future in futures_of(collection)}

@@ -1,12 +1,12 @@
 """Initial centres on blocks of rows: the same rows that `cafelearn._solver.seeding` draws.
 
-Few rows are fetched, and the starts are made of them here. Of more, a sample of distinct rows
-is drawn, those whose waiting times (`seeding.coded_times`) are shortest. The weight of a
-distinct row may be spread over many blocks, so this is a search for the top of a sum over
-blocks, as in the three-phase uniform threshold algorithm (Cao and Wang, 2004). A row whose
-time is at most x must have a part, in one of C blocks, that is at most C x on its own; so each
-block names those (first pass), the parts of all that were named are summed (second pass), and
-the rows drawn are fetched (third pass).
+Small collections are fetched whole. From larger ones a sample of distinct rows is drawn: those
+with the shortest waiting times (`seeding.coded_times`). The weight of a distinct row may be
+spread over many blocks, so this is a top-k query on a sum over blocks, as in the three-phase
+uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, the time of
+its part in at least one of C blocks is at most C x. In the first pass each block names these
+rows; in the second pass the weights of all named rows are summed; in the third pass the rows
+drawn are fetched.
 """
 
 from functools import partial
@@ -19,9 +19,9 @@ from cafelearn._gaps import fill_columns
 from cafelearn._solver import seeding
 from cafelearn._solver.starts import gapped_sample_job, sample_job, sample_seed
 
-# Kind of the draws in the cache.
+# Kind of these entries in the cache.
 STARTS = "starts"
-# More rows than these, and than twice `subsample`, are not fetched.
+# Collections of more rows than this, and than twice `subsample`, are not fetched whole.
 FEW_ROWS = 20_000
 
 
@@ -29,12 +29,12 @@ class Query(NamedTuple):
     """One draw of distinct rows by their weight."""
 
     salt: np.uint64
-    bound: float  # waiting times up to this are asked for
-    codes: np.ndarray | None = None  # the rows meant, in the second and third pass
+    bound: float  # largest waiting time of a candidate
+    codes: np.ndarray | None = None  # codes of the rows, in the second and third pass
 
 
 class Frame(NamedTuple):
-    """What all draws have in common; see `seeding.coded_draw`."""
+    """All queries and their common settings; see `seeding.coded_draw`."""
 
     low: np.ndarray
     spans: np.ndarray
@@ -58,7 +58,7 @@ def _draw(rows, frame):
 
 
 def name_candidates(rows, frame):
-    """For each query the codes of rows that may be drawn, and whether these are all."""
+    """For each query the codes of rows that may be drawn, and whether these are all rows."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         times = seeding.coded_times(draw.codes, query.salt, draw.mass)
@@ -94,7 +94,7 @@ def add_up(parts):
 
 
 def fetch_rows(rows, frame):
-    """For each query the rows of its codes that are in this block, with their places."""
+    """For each query the rows of its codes in this block, with their positions."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         places = _positions(draw.codes, query.codes)
@@ -104,12 +104,12 @@ def fetch_rows(rows, frame):
 
 
 def combine_rows(middle, parts):
-    """Of rows with equal codes the one that comes first in the dictionary."""
+    """Keep the lexicographically first of rows with equal codes."""
     best = []
     for found in zip(*parts, strict=True):
         places = np.concatenate([places for places, _ in found])
         rows = np.concatenate([rows for _, rows in found])
-        # The last key of a lexical sort is the first one to count.
+        # The last key of np.lexsort is the primary one.
         order = np.lexsort((*_filled(rows, middle).T[::-1], places))
         places, rows = places[order], rows[order]
         first = np.flatnonzero(np.diff(places, prepend=-1))
@@ -118,7 +118,7 @@ def combine_rows(middle, parts):
 
 
 def _positions(codes, wanted):
-    """Where `wanted` stand among the rising `codes`; len(codes) for those that do not."""
+    """Positions of `wanted` in the sorted `codes`; len(codes) for missing ones."""
     places = np.searchsorted(codes, wanted)
     inside = places < len(codes)
     places[inside] = np.where(
@@ -134,7 +134,7 @@ def _draw_rows(blocks, extents, middle, queries, count):
         seeding.positive_spans(extents.low, extents.high),
     )
     drawn, waiting = [None] * len(queries), list(range(len(queries)))
-    # Some more are expected below the bound, so it seldom rises.
+    # A few more rows than needed are expected below the bound, so it is seldom raised.
     bounds = [(count + 8 * np.sqrt(count) + 20) / extents.mass] * len(queries)
     while waiting:
         asked = [queries[i]._replace(bound=bounds[i] * blocks.n_blocks) for i in waiting]
@@ -164,7 +164,7 @@ def _draw_rows(blocks, extents, middle, queries, count):
 
 
 def check_init(estimator, n_rows):
-    """Raise if the starts of an estimator cannot be made from so many rows in blocks."""
+    """Raise if the starts of an estimator cannot be made from `n_rows` rows in blocks."""
     owner = type(estimator).__name__
     if isinstance(estimator.init, str) and estimator.subsample is None and n_rows > FEW_ROWS:
         raise ValueError(

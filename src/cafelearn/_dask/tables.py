@@ -1,4 +1,4 @@
-"""TableEncoder on Dask dataframes: what it learns is merged over the partitions."""
+"""TableEncoder on Dask dataframes, from summaries merged over the partitions."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ from cafelearn import _encoding as encoding
 from cafelearn._columns import Look, merge_looks, merged_kind
 from cafelearn._dask.lazy import detached
 
-# As many summaries are merged by one task.
+# Number of summaries that one task merges.
 FAN_IN = 16
 
 
 class Column(NamedTuple):
-    """What is known of a column from some of its rows."""
+    """Summary of some rows of a column."""
 
     kind: str  # see _columns.kind_of
     look: Look
-    values: frozenset  # texts of a category; one more than allowed stands for many
+    values: frozenset  # texts of a category; at most one more than allowed
     order: tuple | None  # of these texts, if the column has one
     low: float  # of a column of numbers
     high: float
@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is known of a table from some of its rows."""
+    """Summary of some rows of a table."""
 
     n_rows: int
     columns: dict
@@ -73,7 +73,7 @@ def fit_encoder(encoder, X):
 
 
 def encode_parts(encoder, X):
-    """A Dask dataframe encoded, partition by partition and later."""
+    """Encode a Dask dataframe lazily, partition by partition."""
     meta, encoder = _meta_of(X), encoder.for_new_rows()
     encoder._check_known_columns(meta)
     used = [*encoder.numbers_, *encoder.categories_]
@@ -129,16 +129,16 @@ def summarise(frame, encoder):
 
 
 def _few(values, max_categories):
-    """The values, or so many that they are too many."""
+    """The values, at most one more than allowed."""
     return frozenset(sorted(values)[: max_categories + 1])
 
 
 def merge(parts, max_categories):
-    """The Summary of the rows of several."""
+    """Merge the Summaries of disjoint rows."""
     columns = {}
     for name in parts[0].columns:
         own = [part.columns[name] for part in parts]
-        # A part without values has an opinion on its type, but no objects to look at.
+        # The type of a part without values is arbitrary.
         there = [column for column in own if column.look.n_values] or own[:1]
         columns[name] = Column(
             merged_kind({column.kind for column in there}),

@@ -1,1 +1,1 @@
-"""How one clustering is computed. Knows arrays, not estimators."""
+"""The solver of one clustering; takes arrays, not estimators."""

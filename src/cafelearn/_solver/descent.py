@@ -40,13 +40,12 @@ from cafelearn._solver.kernels.sums import (
     merge_stack,
 )
 
-# A compiled call works on about so many distances of a feature before it returns, so that
-# Python can handle an interrupt in between.
+# Terms |x - z|^p of a compiled call, about, so that Python can handle an interrupt in between.
 WORK_PER_CALL = 2**27
 
 
 class FitResult(NamedTuple):
-    """One finished descent. Logs, because the values may not fit into a float."""
+    """One finished descent. Logarithms, because the values may exceed the range of floats."""
 
     labels: np.ndarray
     centers: np.ndarray
@@ -57,7 +56,7 @@ class FitResult(NamedTuple):
     n_iter: int
     stop_reason: str
     mass: np.ndarray  # (k,) sample weight of the members of each cluster
-    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for, if there are any
+    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for; None: no gaps
 
     @property
     def n_found(self):
@@ -66,7 +65,7 @@ class FitResult(NamedTuple):
 
 
 class Seed(NamedTuple):
-    """Where a descent begins."""
+    """Initial state of a descent."""
 
     centers: np.ndarray  # (k, m)
     weights: np.ndarray | None = None  # (k, m), uniform if None
@@ -87,7 +86,7 @@ class Span(NamedTuple):
     first: int
     last: int
     numbered: int = 0  # number of the first chunk of X in the tree
-    n_passes: int = 0  # 0: only sum these chunks; else make so many passes and advance
+    n_passes: int = 0  # passes to make, advancing the state; 0: only sum these chunks
 
 
 # Advance the state by the sums in stack[0], without a pass.
@@ -98,8 +97,8 @@ ADVANCE = Span(0, 0, 0, 1)
 def run_passes(phase, state, stack, rows, problem, span, scratch):
     """Sum chunks of rows for `phase`, merged in the tree, from the bottom of the stack on.
 
-    With `span.n_passes` the span must be all chunks: the state is advanced after each pass.
-    Returns the next phase then, and the depth of the stack otherwise.
+    If `span.n_passes` > 0, the span must be all chunks. The state is then advanced after each
+    pass, and the next phase is returned; otherwise the depth of the stack is.
     """
     cells, geometry, n_passes = state.cells, problem.geometry, span.n_passes
     while True:
@@ -182,7 +181,7 @@ def advance_by(phase, state, stack, problem, typical=None):
 def _update_typical(typical, state, mass, p):
     """Set the distances that gaps count for in the next assignment."""
     if state.counters[RESEEDED] > 0:
-        # The gaps of the row must not keep it from its own centre.
+        # A row that is its own centre must stay assigned to it despite its gaps.
         typical[np.flatnonzero(mass == 0)[0]] = 0.0
         return
     logs = np.log(np.where(mass > 0, mass, 1.0))[:, None]
@@ -232,10 +231,10 @@ def _call(function):
 
 
 def _chunks_at_once(n_chunks, n_threads):
-    """How many chunks one task takes.
+    """Number of chunks of one task.
 
-    As many as there are under a node of the tree, so that the bits are the same for any
-    number; few enough that no thread waits long for another.
+    As many as there are under a node of the tree, so that the bits do not depend on the number
+    of threads; few enough that no thread waits long for another.
     """
     at_once = 1
     while 2 * at_once * 8 * n_threads <= n_chunks:
@@ -248,7 +247,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
 
     X is float32 or float64; `sample_weight` is float64 of length n. With several threads the
     rows of each pass are divided among them; the result has the same bits for any number.
-    `interrupted` is an Event that ends it.
+    Setting the Event `interrupted` ends the descent.
     """
     interrupted = interrupted or Event()
     X = np.ascontiguousarray(X)  # as the kernels assume

@@ -1,7 +1,7 @@
 """The fit loop as a state machine: assign, find centres, weigh, stop.
 
-`advance` decides, from the merged sums of one pass alone, which pass comes next. Who runs the
-passes (one thread, several, a cluster of machines) makes no difference to it.
+`advance` chooses the next pass from nothing but the merged sums of the last one, so it does not
+matter whether one thread, several threads or a cluster run the passes.
 """
 
 from typing import NamedTuple
@@ -43,8 +43,8 @@ from cafelearn._solver.kernels.weights import (
     update_weights,
 )
 
-# Passes: assign every row and sum about the old centres; sum about the present places of the
-# centres that are still being searched; measure dispersions about final centres.
+# Passes: assign every row and sum about the old centres; sum about the current estimates of the
+# centres that have not converged; measure dispersions about final centres.
 ASSIGN, CENTERS, MEASURE, STOP = map(np.int64, range(4))
 RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = map(np.int64, range(6))
 STOP_REASONS = {
@@ -55,7 +55,7 @@ STOP_REASONS = {
 }
 
 MIXER = 0xBF58476D1CE4E5B9  # of the hash of a whole labelling
-# Places in State.counters.
+# Indices into State.counters.
 ITERATION, RESEEDED, REASON = map(np.int64, range(3))
 
 
@@ -75,7 +75,7 @@ class Problem(NamedTuple):
 
 
 class State(NamedTuple):
-    """Variables of a fit, beside the labels."""
+    """Variables of a fit, without the labels."""
 
     cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
     history: np.ndarray  # (max_iter + 1,) one hash of all labels per iteration
@@ -89,9 +89,9 @@ class State(NamedTuple):
 
 
 def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", groups=None):
-    """A Problem for rows like X. `offset` is "mean" or the log of a constant.
+    """Make the Problem of rows X. `offset` is "mean" or the log of a constant.
 
-    Each column is a variable of its own if there are no `groups`.
+    Without `groups`, each column is a variable of its own.
     """
     moving = isinstance(offset, str)
     return Problem(
@@ -122,7 +122,7 @@ def start(centers, feature_scale, problem, weights=None):
 
 @njit(**EXACT)
 def advance(phase, state, sums, problem):
-    """Take the sums of the pass just made; returns the next phase."""
+    """Update the state from the sums of the last pass; return the next phase."""
     cells, geometry = state.cells, problem.geometry
     n_clusters, n_features = len(cells), cells.shape[2]
     if phase == ASSIGN:
@@ -171,7 +171,7 @@ def _reseed(cells, counters, sums, problem):
 
 @njit(**EXACT)
 def _judge(history, counters, sums):
-    """Set the reason to stop, if the assignment of all rows gives one."""
+    """Set the reason to stop, if there is one after an assignment."""
     n_clusters, iteration = len(sums) - 1, counters[ITERATION]
     seen = np.uint64(0)
     for l in range(n_clusters):
@@ -213,12 +213,12 @@ def _same_members(cells, sums, l):
 
 @njit(**EXACT)
 def _weigh(state, problem):
-    """Weights of the present dispersions, which end an iteration."""
+    """End an iteration: compute the weights from the dispersions."""
     cells, path, counters = state.cells, state.path, state.counters
     geometry, groups = problem.geometry, problem.groups
     offset, counted = problem.log_offset, problem.log_offset
     if problem.moving_offset:
-        # The moving offset belongs to no fixed objective; the path shows Eq. 3 itself.
+        # With a moving offset the objective would change between iterations; record Eq. 3.
         offset, counted = log_mean_dispersion(cells, groups), -np.inf
     p, iteration = geometry.p, counters[ITERATION]
     update_weights(cells, offset, p, problem.weighting, groups, geometry.single)
@@ -254,10 +254,10 @@ def _scale_weights(cells, scale, single):
 
 @njit(**EXACT)
 def _is_hopeless(path, iteration, to_beat):
-    """Whether a path will end above an objective, judged by its last two steps.
+    """Predict whether a path will end above an objective, from its last two steps.
 
-    If they go on to shrink as the last one did, by a tenth at least, what is left is a
-    geometric series. Twice as much is granted.
+    If steps keep shrinking by the same factor, by a tenth at least, the remaining descent is a
+    geometric series. Twice its sum is allowed for.
     """
     if iteration < 2 or np.isinf(to_beat):
         return False
@@ -269,7 +269,7 @@ def _is_hopeless(path, iteration, to_beat):
 
 @njit(**EXACT)
 def _measure(state, sums, problem):
-    """Dispersions of the present labels about the present centres, which end the fit."""
+    """End the fit: compute the dispersions about the final centres."""
     cells, geometry = state.cells, problem.geometry
     p, again = geometry.p, False
     for l in range(len(cells)):

@@ -29,7 +29,7 @@ def _in_chunks(function, n_rows, rows_per_chunk, n_threads):
 
 
 class Model(NamedTuple):
-    """What is needed to place new rows: a fit without its history."""
+    """The parts of a fit that assign new rows."""
 
     centers: np.ndarray  # times `unit`
     scaled_weights: np.ndarray
@@ -40,13 +40,13 @@ class Model(NamedTuple):
 
 
 def make_model(centers, weights, p, scale, dtype, typical=None):
-    """A Model for rows of `dtype`, with the very numbers that the descent ends with.
+    """Make a Model for rows of `dtype`, bitwise the same as at the end of the descent.
 
-    `typical` is needed for rows with gaps: a function that returns the distance that one
+    `typical` is needed for rows with gaps: a function that returns the distance that a gap
     counts for, by cluster and feature.
 
-    Everything is checked: fitted attributes may come from a file or from a user's hand, and
-    compiled code trusts what it is given.
+    Everything is checked, because fitted attributes may come from a file or be set by hand, and
+    compiled code does not check its arguments.
     """
     centers = _checked(centers, "cluster centres", dtype)
     weights = _checked(weights, "feature weights", dtype)
@@ -82,7 +82,7 @@ def _checked(numbers, name, dtype):
 
 
 def assign(X, model, n_threads=1):
-    """Nearest centre of each row, and the distance (Eq. 2 without its power) to it."""
+    """Nearest centre of each row, and the distance (the p-th root of Eq. 2) to it."""
     check_width(X, model)
     labels = np.empty(len(X), dtype=np.int32)
     nearest = np.empty(len(X), dtype=X.dtype)
@@ -108,7 +108,7 @@ def assign(X, model, n_threads=1):
 
 
 def distances(X, model, n_threads=1):
-    """Distance (Eq. 2 without its power) of each row to each centre."""
+    """Distance (the p-th root of Eq. 2) of each row to each centre."""
     check_width(X, model)
     out = np.empty((len(X), len(model.centers)), dtype=X.dtype)
 
@@ -187,9 +187,9 @@ def _proper(distance, model):
 
 
 def _far_rows(rows, found, model):
-    """Positions of the rows so far from the centres that their powers have overflowed."""
+    """Positions of the rows whose powers of distances have overflowed."""
     limit = np.finfo(rows.dtype).max / 4
-    # Powers end at this limit or become infinite.
+    # Powers are cut off at this limit or become infinite.
     far = ~(found < limit / 4).all(axis=1)
     # Differences overflow only where the centres themselves are near the largest float.
     if np.abs(model.centers).max() > limit / 2**60:
@@ -202,7 +202,7 @@ def _far_rows(rows, found, model):
 def _far_distances(X, model):
     """Distances of rows to each centre, times a power of two for each row.
 
-    Relative to the largest term of each sum, as powers of the terms themselves overflow.
+    Terms are relative to the largest one of each sum, so that their powers do not overflow.
     Returns the distances in float64 and the powers of two.
     """
     X, centers = X.astype(np.float64), model.centers.astype(np.float64) / model.unit

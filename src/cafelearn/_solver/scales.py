@@ -1,4 +1,4 @@
-"""Powers of two that bring data near 1, and what its extrema allow."""
+"""Powers of two that bring data near 1, and checks of its extrema."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cafelearn._solver.kernels.centers import SMALLEST_SPAN, SMALLEST_SPAN_SINGL
 
 
 def is_constant(low, high):
-    """Whether each feature has one value, as far as a fit can tell."""
+    """Whether each feature counts as constant in a fit."""
     single = np.asarray(low).dtype == np.float32
     smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
     return _half_span(low, high) < smallest / 2
@@ -33,9 +33,9 @@ def data_scale(low, high):
 
 
 def extreme_unit(scale, dtype):
-    """What to multiply data of this scale by, so that weights times its scale fit; mostly 1.
+    """Factor for data of this scale that keeps weights times the scale finite; usually 1.
 
-    Huge data is left rather large, so that its smaller features do not vanish.
+    Huge data stays fairly large, so that its smaller features do not underflow.
     """
     single = np.dtype(dtype) == np.float32
     farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)
@@ -44,17 +44,17 @@ def extreme_unit(scale, dtype):
     return float(scale) if scale > 1 else float(scale) * large
 
 
-# Single precision is left for data whose features are farther from 0 than so many ranges,
+# Data is fitted in float64 if a feature is farther from 0 than this many of its ranges,
 FARTHEST_SINGLE = 2.0**8
-# or so different in range that the p-th power of the ratio exceeds this.
+# or if ranges differ so much that the p-th power of their ratio exceeds this.
 WIDEST_SINGLE = 2.0**60
 
 
 def exceeds_single(low, high, p):
     """Whether float32 would lose features of these extrema, so that float64 is needed.
 
-    Centres far from 0 are rounded to much of their members' range, and the distances of a
-    narrow feature vanish beside those of a wide one.
+    Far from 0, the rounding of a centre is a large part of its members' range. The distances
+    on a narrow feature underflow in the units of a wide one.
     """
     varies = ~is_constant(low, high)
     if not varies.any():

@@ -27,20 +27,20 @@ from cafelearn._solver.placing import assign, distances, make_model
 from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._variables import used_columns, variable_codes
 
-# Up to this many rows a draw ranks them by their values; beyond it, where ranks would need
-# all rows in one place, it goes by a number that each row has on its own.
+# Up to this many rows, draws rank the rows by their values. With more rows, which need not be in
+# one process, draws use a code computed from each row.
 RANKED_ROWS = 5_000
-# Such numbers tell rows apart by this many of the 52 bits behind the point, so that another
-# unit of measurement, which rounds differently, gives the same draw.
+# Codes use this many of the 52 bits of the mantissa, so that another unit of measurement, which
+# rounds differently, gives the same draw.
 KEPT_BITS = 24
-# Sums that differ by less than this, relatively, are ties: the order of rows rounds them.
+# Sums whose relative difference is below this are ties: rounding depends on the order of rows.
 TIE = 1e-9
-# Below this fraction of its range a value is as good as the smallest one.
+# Values closer to the smallest one than this fraction of the range count as equal to it.
 NOTHING = 2.0**-45
 
 
 def groups_of(estimator, low, high):
-    """The variables of an estimator that vary, for data of these extrema."""
+    """The variables of an estimator that are not constant in data with these extrema."""
     codes = variable_codes(estimator)
     return make_groups(len(low), codes, used_columns(half_span(low, high), codes))
 
@@ -117,24 +117,24 @@ def make_start(estimator, rows, shown=None):
 
 
 class Draw(NamedTuple):
-    """The distinct rows of positive weight, in an order that only their values decide.
+    """The distinct rows of positive weight, in an order that depends only on their values.
 
     Random choices made in this order do not depend on the order of the rows, and a row of
-    weight 2 is as good as two equal rows.
+    weight 2 is equivalent to two equal rows.
     """
 
     rows: np.ndarray  # indices of all rows, equal ones next to each other
-    group: np.ndarray  # number of the distinct row that each of them is, rising
+    group: np.ndarray  # number of the distinct row of each of them, ascending
     mass: np.ndarray  # weight of each distinct row
     first: np.ndarray  # index of a row that has these values
-    codes: np.ndarray | None  # what stands for each distinct row if they are not ranked
+    codes: np.ndarray | None  # code of each distinct row, if they are not ranked
 
 
 def make_draw(X, sample_weight, spans, low=None):
     """Find and order the distinct rows.
 
     `spans` are the ranges of the features, or any one multiple of them, and `low` their
-    smallest values, zeros if not given; they make the draw free of units.
+    smallest values, zeros if not given; with them the draw does not depend on units.
     """
     spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
     if len(X) > RANKED_ROWS:
@@ -155,7 +155,7 @@ def make_draw(X, sample_weight, spans, low=None):
 
 
 def coded_draw(X, sample_weight, spans, low):
-    """The draw whose order any part of the rows can work out for itself."""
+    """Make a draw by codes, whose order can be computed from any part of the rows."""
     codes = _row_codes(X, low, spans)
     rows = np.argsort(codes, kind="stable")
     rows = rows[sample_weight[rows] > 0]
@@ -176,7 +176,7 @@ def _steps(rising):
 
 @njit(**MAKES)
 def _row_codes(X, low, spans):
-    """A 64-bit number for each row, equal for equal rows wherever they stand."""
+    """A 64-bit code for each row, equal for equal rows."""
     codes = np.empty(len(X), dtype=np.uint64)
     rest = np.uint64(52 - KEPT_BITS)
     half = np.uint64(1) << (rest - np.uint64(1))
@@ -194,7 +194,7 @@ def _row_codes(X, low, spans):
 
 @njit(**MAKES)
 def _smallest_of_each(X, rows, group, n_groups):
-    """Index of the row that comes first in the dictionary, for each group."""
+    """Index of the lexicographically first row of each group."""
     first = np.full(n_groups, -1, dtype=np.int64)
     for j in range(len(rows)):
         i, best = rows[j], first[group[j]]
@@ -212,10 +212,10 @@ def _comes_before(row, other):
 
 
 def waiting_times(draw, rng, pull):
-    """How long each distinct row waits to be drawn if it is pulled this strongly.
+    """Draw a waiting time for each distinct row: an exponential variable over `pull`.
 
-    Exponential variables over `pull`: the first to come are drawn without replacement and
-    in proportion to it. Rows that nothing pulls never come.
+    The rows with the shortest times are a sample without replacement, in proportion to
+    `pull`. The time is infinite where `pull` is 0.
     """
     if draw.codes is not None:
         return coded_times(draw.codes, new_salt(rng), pull)
@@ -224,7 +224,7 @@ def waiting_times(draw, rng, pull):
 
 
 def new_salt(rng):
-    """What makes one draw by codes different from the next."""
+    """Draw a salt that distinguishes one draw by codes from the next."""
     return rng.integers(2**64, dtype=np.uint64)
 
 
@@ -244,7 +244,7 @@ def _exponentials(codes, salt):
 
 
 def first_to_come(times, count):
-    """Positions of the `count` shortest times, in their order; fewer if the rest never come."""
+    """Positions of the `count` shortest finite times, in order; fewer if there are fewer."""
     count = min(count, int(np.isfinite(times).sum()))
     chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
     if chosen is None:
@@ -255,7 +255,7 @@ def first_to_come(times, count):
 def random_rows(X, n_clusters, draw, rng):
     """k distinct rows drawn without replacement, in proportion to their weight.
 
-    Where there are fewer distinct rows than clusters, they repeat.
+    If there are fewer distinct rows than clusters, rows are repeated.
     """
     times = waiting_times(draw, rng, draw.mass)
     chosen = first_to_come(times, n_clusters)
@@ -263,7 +263,7 @@ def random_rows(X, n_clusters, draw, rng):
 
 
 def rows_to_draw(X, sample_weight, low, high):
-    """The distinct rows in an order that any part of the rows can work out for itself."""
+    """The distinct rows, in an order that can be computed from any part of the rows."""
     return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
 
 
@@ -274,7 +274,7 @@ def positive_spans(low, high):
 
 
 def draw_sample(X, draw, size, rng):
-    """A sample of `size` distinct rows, and weights with which it stands for all rows."""
+    """Draw a sample of `size` distinct rows, weighted to represent all rows."""
     times = waiting_times(draw, rng, draw.mass)
     chosen = first_to_come(times, size + 1)
     kept, mass = sample_weights(times[chosen], draw.mass[chosen], size)
@@ -282,10 +282,10 @@ def draw_sample(X, draw, size, rng):
 
 
 def sample_weights(times, mass, size):
-    """How many of the rows drawn make the sample, and what each of them stands for.
+    """Return the number of rows in the sample and their weights.
 
-    A row comes before the first one that is left out with a probability that follows from
-    its mass; the weight is the mass over that probability (Horvitz and Thompson).
+    The inclusion probability of a row follows from its mass and the shortest time left out;
+    its weight is the mass over that probability (Horvitz and Thompson).
     """
     if len(times) <= size:
         return len(times), mass
@@ -323,7 +323,7 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
 
 
 def first_smallest(totals):
-    """Index of the smallest number; of those that rounding may have told apart, the first."""
+    """Index of the smallest number; of numbers equal up to rounding, the first."""
     return int(np.argmax(totals <= totals.min() * (1 + TIE)))
 
 
@@ -337,12 +337,12 @@ def powers(X, centers, p, scale):
     away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
     with np.errstate(over="ignore"):
         out = (away * scale) ** p
-    # Rows without weight may be far away from the others, and 0 times infinity is no number.
+    # Rows without weight may be infinitely far away, and 0 times infinity is NaN.
     return np.minimum(out, np.finfo(out.dtype).max, out=out)
 
 
 def given_centers(init, shown, X, n_clusters, seed, unit=1.0):
-    """Centres that the user gave, or that a callable makes of the rows it is shown."""
+    """Centres given by the user, or made by a callable from the rows `shown`."""
     if callable(init):
         state = np.random.RandomState(np.random.MT19937(seed))
         init = init(shown, n_clusters, random_state=state)
@@ -371,11 +371,10 @@ def _times(centers, unit):
 def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
     """Centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
 
-    A cluster grows around the row farthest from the Minkowski centre of the data, against
-    a second centre that stays there; when it is stable it is taken out, and the next grows
-    from what is left, until nothing is left. Both clusters carry feature weights. If there
-    are fewer clusters than asked for, the rows farthest from the centres found complete
-    them.
+    A cluster is fitted around the row farthest from the Minkowski centre of the data, with
+    that centre as a fixed second one. When it is stable, its rows are removed, and the next
+    cluster is fitted to the remaining rows, until none are left. Both clusters have feature
+    weights. Missing centres are the rows farthest from the centres found.
     """
     p, scale = problem.geometry.p, problem.scale
     middle, _ = one_cluster(X, sample_weight, feature_scale, p)
@@ -409,7 +408,7 @@ def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
         pair = np.stack([middle, center])
         labels, _ = assign(X, make_model(pair, weights, p, scale, X.dtype))
         inside = labels == 1
-        # Weights may pull every row to the middle; the cluster keeps at least its seed.
+        # Weights may assign every row to the middle; the cluster keeps at least its seed.
         inside[seed] |= not inside.any()
         fingerprint = hash(inside.tobytes())
         if fingerprint in seen:

@@ -1,4 +1,4 @@
-"""The starts of mwk-means: what they need, running them, and the best one as attributes."""
+"""The starts of mwk-means: prepare them, run them, and set the best one as attributes."""
 
 import sys
 from functools import cache, partial
@@ -37,20 +37,20 @@ from cafelearn._validation import (
 )
 from cafelearn._variables import set_variables, used_columns, variable_codes
 
-# Starts often end in the same clustering; rounding must not decide between them.
+# Starts often end in the same clustering; rounding must not affect the choice between them.
 TIE = 1e-9
-# With early_stopping, so many starts run to their end, and the others against the best of them.
+# With early_stopping, this many starts run to their end; the others must beat the best of them.
 PILOTS = 5
 
 
 class Units(NamedTuple):
-    """Powers of two that keep extreme data and weights from leaving the format."""
+    """Powers of two that keep extreme data and weights within the range of floats."""
 
     data: float = 1.0  # the rows were multiplied by this
     weight_exponent: int = 0  # the weights by 2 to this
 
     def log_dispersion(self, p):
-        """What that has added to the logarithm of a dispersion."""
+        """Sum of their contributions to the logarithm of a dispersion."""
         if self == NO_UNITS:
             return 0.0
         return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
@@ -59,8 +59,8 @@ class Units(NamedTuple):
 NO_UNITS = Units()
 
 
-# As many of the best clusterings found on a sample are refined on all rows, but none whose
-# objective there exceeds the best one by more than this (in logarithms).
+# Largest number of clusterings found on a sample that are refined on all rows, and largest
+# difference of their log objective from the best.
 REFINED, CLOSE = 3, 0.02
 # A start on the sample takes a small part of the time of one pass over this many times its
 # rows. Then `n_init` starts are made several times, which finds lower objectives.
@@ -84,18 +84,18 @@ class Job:
 
     @property
     def log_unit(self):
-        """What its units have added to the logarithm of a dispersion."""
+        """Contribution of its units to the logarithm of a dispersion."""
         return self.units.log_dispersion(self.estimator.p)
 
     @property
     def n_pilots(self):
-        """How many starts run to their end whatever happens."""
+        """Number of starts that always run to their end."""
         if self.refining:
             return 1
         return PILOTS if self.estimator.early_stopping else len(self.seeds)
 
     def refine(self):
-        """Begin with the best clusterings found on the sample."""
+        """Replace the starts by the best clusterings found on the sample."""
         limit = self.on_sample.best.log_inertia + CLOSE
         found = [result for result in self.on_sample.finalists if result.log_inertia <= limit]
         self.seeds = [
@@ -122,7 +122,7 @@ class Job:
         )
 
     def end_pilots(self):
-        """From now on a start has to be better than those taken so far."""
+        """Require later starts to be better than those taken so far."""
         if self.refining or self.estimator.early_stopping:
             self.problem = self.problem._replace(to_beat=self.to_beat)
 
@@ -187,7 +187,7 @@ def sample_seed(seeds):
 def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
 
-    `shared` is a dictionary that holds what the jobs of the same rows have in common. With
+    `shared` is a dictionary of results that the jobs of the same rows share. With
     `filled_starts` the starts run on rows whose gaps are filled, and the best clusterings
     found there are refined on the rows as they are.
     """
@@ -293,7 +293,7 @@ def run_round(jobs, n_jobs, verbose, done, total):
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
     try:
-        # In two rounds, so that what a start has to beat does not depend on who comes first.
+        # In two rounds, so that the objective to beat does not depend on the order of starts.
         for tasks in (pilots, others):
             for job, result in _run_tasks(tasks, n_jobs):
                 done += 1
@@ -345,7 +345,7 @@ def report_start(job, result, done, n_starts, verbose):
 
 
 def to_units(log_values):
-    """exp, which may honestly leave the range of a float (p = 50 on data of 1e100)."""
+    """exp, without overflow warnings: p = 50 on data of 1e100 exceeds the range of floats."""
     with np.errstate(over="ignore", under="ignore"):
         return np.exp(log_values)
 

@@ -1,6 +1,6 @@
 """Read Parquet and Feather files of any origin, within limits of memory.
 
-Arrow allocates what headers ask for and trusts the offsets in a Feather file, so both are
+Arrow allocates the sizes in headers and does not check the offsets in a Feather file. Both are
 checked here: sizes before anything is unpacked, offsets before anything is converted.
 """
 
@@ -36,8 +36,8 @@ def read_arrow(path, kind):
         table.validate(full=True)
         check_memory(path, table.nbytes + _needed_by_views(table))
         return table.to_pandas()
-    # Damaged notes of pandas in the file raise errors of lookups and types; damaged sizes those
-    # of memory, integers and headers.
+    # Damaged pandas metadata raises lookup and type errors; damaged sizes raise errors of
+    # memory, integers and headers.
     except (
         pa.ArrowException,
         OSError,
@@ -53,7 +53,7 @@ def read_arrow(path, kind):
 
 
 def _read_parquet(path):
-    """Read batch by batch, as text that is repeated expands only then."""
+    """Read in batches, because repeated text expands when it is converted."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -81,14 +81,14 @@ def _cells(schema):
     found = {}
     is_nested = any(kind.num_fields for kind in schema.types)
     for name, kind in zip(schema.names, schema.types, strict=True):
-        # A name with a dot cannot be told from a field of a nested column.
+        # A name with a dot looks like a field of a nested column.
         cell = NESTED if is_nested and "." in name else _cell(kind)
         found[name] = max(found.get(name, 0), cell)
     return found
 
 
 def _read_feather(path):
-    """Read the messages of a Feather file in order, as its footer may point anywhere."""
+    """Read the messages of a Feather file in order, because its footer may be damaged."""
     import pyarrow as pa
     from pyarrow import feather, ipc
 
@@ -132,7 +132,7 @@ def _batch_sizes(message):
 
 
 def _field(data, table, number):
-    """Where a FlatBuffers table has a field, or None."""
+    """Position of a field of a FlatBuffers table, or None."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     if 4 + 2 * number >= struct.unpack_from("<H", data, vtable)[0]:
         return None
@@ -141,7 +141,7 @@ def _field(data, table, number):
 
 
 def _target(data, place):
-    """Where an offset in a FlatBuffers message leads."""
+    """Target of an offset in a FlatBuffers message."""
     return place + struct.unpack_from("<I", data, place)[0]
 
 
@@ -182,7 +182,7 @@ def _is_view(kind):
 
 
 def _check_types(path, schema):
-    """Raise if a column's size does not follow from the size of its parts."""
+    """Raise if the size of a column cannot be computed from its parts."""
     from pyarrow import types
 
     tests = (types.is_run_end_encoded, types.is_list_view, types.is_large_list_view)
@@ -197,7 +197,7 @@ def _check_types(path, schema):
 
 
 def _needed_by_views(table):
-    """Bytes of text in columns of views, which may all look at the same bytes."""
+    """Bytes of text in columns of views, which may all refer to the same bytes."""
     needed = 0
     chunks = (chunk for column in table.columns for chunk in column.chunks)
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""cafe bench: what an iteration costs on this machine, relative to plain k-means."""
+"""cafe bench: time of an iteration on this machine, compared with k-means."""
 
 import time
 from typing import Annotated
@@ -65,7 +65,7 @@ def _measure(rows, features, clusters):
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
-    # No clusters at all: the labels change for many iterations, as they do in large data.
+    # Data without clusters, so that labels change for many iterations, as in large data.
     X = rng.normal(size=(rows, features))
     init = X[rng.choice(rows, clusters, replace=False)]
 
@@ -95,7 +95,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
         make(min(2, last)).fit(X)
     best = {name: {} for name in runs}
     for _ in range(rounds):
-        # In turns, so that a busy minute of the machine hits all alike.
+        # Alternately, so that other load on the machine affects all methods alike.
         for name, (make, last) in runs.items():
             for max_iter in (1, last):
                 model = make(max_iter)
@@ -108,7 +108,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
 
 
 def _slope(times):
-    """Seconds for each iteration more, from the best times of fits of so many iterations."""
+    """Seconds per additional iteration, from the best time for each number of iterations."""
     few, many = min(times), max(times)
     if many > few and times[many] > times[few]:
         return (times[many] - times[few]) / (many - few)

@@ -22,7 +22,7 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
         "rescaling": rescaling,
         "n_init": n_init,
     }
-    # "No scaling" is also None, so look at the option.
+    # None also means "no scaling", so check the option itself.
     known = {
         name: value
         for name, value in given.items()

@@ -32,8 +32,8 @@ def demo(
 ):
     """Compare PCA and CAFE on the wine data with noise in some cultivars.
 
-    Each measurement gets noise in one cultivar and still separates the other two. CAFE learns
-    a weight for each measurement in each cluster.
+    Each measurement gets noise in one cultivar and still separates the other two. CAFE
+    computes a weight for each measurement in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
         from cafelearn._files import check_output

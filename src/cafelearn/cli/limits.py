@@ -1,9 +1,9 @@
 """Limits on the memory that a table takes, checked before it is unpacked.
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
-take no room at all. What a table needs is therefore estimated from counts and headers. A table
-may always take `ALWAYS` bytes, and a larger one at most `RATIO` times the size of its file,
-which honest files stay below by far.
+take no space at all. The memory of a table is therefore estimated from counts and headers. A
+table may always take `ALWAYS` bytes; a larger one may take at most `RATIO` times the size of
+its file, far more than ordinary files need.
 """
 
 import gzip
@@ -38,7 +38,7 @@ def check_memory(path, needed, advice=""):
 
 
 def memory():
-    """Bytes of memory of this computer, or infinity if the system does not tell."""
+    """Bytes of memory of this computer, or infinity if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -52,7 +52,7 @@ class Text(NamedTuple):
     lines: int  # line ends, and one
 
     def needed(self, n_columns):
-        """Bytes of a table of so many columns; short lines are filled up."""
+        """Bytes of a table of `n_columns` columns; short lines are padded."""
         return 2 * self.size + (CELL * self.lines + COLUMN) * n_columns
 
 

@@ -1,6 +1,6 @@
-"""The pages of a Parquet file: how much they unpack to, by their own headers.
+"""Unpacked sizes of the pages of a Parquet file, from the headers of the pages.
 
-The sizes at the end of a file may be wrong; Arrow allocates what the header of a page asks for.
+The sizes in the footer of a file may be wrong, and Arrow allocates the size in a page's header.
 Headers are structs in Thrift's compact protocol, see parquet.thrift of the format.
 """
 
@@ -13,7 +13,7 @@ N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
 SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
 # Types of Thrift.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-HEADER = 1 << 16  # bytes to read for a header, the most that statistics make it long
+HEADER = 1 << 16  # bytes to read for a header, more than its statistics need
 
 
 class Page(NamedTuple):
@@ -21,7 +21,7 @@ class Page(NamedTuple):
 
     size: int  # bytes when unpacked
     n_values: int  # 0 for a dictionary
-    expands: bool  # whether its text, or what refers to it, may take more than its bytes
+    expands: bool  # whether its text, or references to it, may expand beyond its bytes
 
 
 def pages_of(path, metadata):

@@ -1,4 +1,4 @@
-"""Progress of the command: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of the command: a bar on a terminal, occasional lines elsewhere."""
 
 import sys
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def watch(session):
 
 @contextmanager
 def counting(session, words):
-    """A function update(done, total), which shows how many of the `words` are done."""
+    """Yield a function update(done, total) that shows the progress of `words`."""
     if session.quiet:
         yield lambda done, total: None
         return

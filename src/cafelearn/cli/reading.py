@@ -23,7 +23,7 @@ from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-SAMPLE = 20  # lines to look at before reading
+SAMPLE = 20  # lines to inspect before reading
 PLAIN = Reading()
 DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
@@ -101,7 +101,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
     if not reading.header:
         header, data = [f"column {v + 1}" for v in range(len(header))], rows
     elif all(_is_number(name) for name in header):
-        remark("The first line holds numbers only. If it is data, use --no-header.")
+        remark("The first line contains only numbers. If it is data, use --no-header.")
     for line, row in data:
         if len(row) > len(header):
             raise ValueError(_too_many(path, line, len(row), len(header)))
@@ -280,7 +280,7 @@ def _read_json_lines(path, compressed):
 
 
 def _with_index(frame, remark, trace):
-    """The frame with an index that is no mere numbering as its first column."""
+    """Make an index that does not just number the rows the first column."""
     import pandas as pd
 
     if not isinstance(frame.index, pd.RangeIndex):

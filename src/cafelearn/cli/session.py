@@ -134,7 +134,7 @@ def _interrupt_soon():
 def _interrupts_heard():
     """Repeat an interrupt that arrived where Python ignores exceptions.
 
-    This happens in callbacks of the compiler, for instance.
+    Python ignores them in callbacks of the compiler, for instance.
     """
     before = sys.unraisablehook
 

@@ -58,8 +58,8 @@ CATALOGUE = {
         classes=("benign", "malignant"),
     ),
     "car_evaluation": Entry(
-        "Car Evaluation: all 1728 combinations of six categorical properties of a car, and how "
-        "acceptable a hierarchical decision model finds it." + _SOURCE,
+        "Car Evaluation: all 1728 combinations of six categorical properties of a car, and its "
+        "acceptability according to a hierarchical decision model." + _SOURCE,
         classes=("unacc", "acc", "good", "vgood"),
         categories={
             "buying": _PRICES,

@@ -48,7 +48,7 @@ def corrupt(
 
     See Also
     --------
-    cafelearn.theory.noise_suppression_bound : Bound of the weights of such pairs.
+    cafelearn.theory.noise_suppression_bound : Bound of the rescaled dispersion of such pairs.
 
     Notes
     -----

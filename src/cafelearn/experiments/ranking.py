@@ -208,7 +208,7 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
     Notes
     -----
     The tests assume independent blocks. The configurations of one data set are not
-    independent, so the groups are too fine and the p-values too small for new data sets.
+    independent, so for new data sets the groups are too small, and so are the p-values.
 
     Examples
     --------

@@ -137,7 +137,7 @@ class Store:
 
 
 def _is_damage(error):
-    """Whether a file that was read, or a text in it, is not what SQLite has written."""
+    """Whether an error means that the file, or a text in it, is damaged."""
     # Texts that cannot be decoded are errors of Python, without a code of SQLite.
     code = getattr(error, "sqlite_errorcode", None)
     is_database_error = isinstance(error, sqlite3.DatabaseError)
@@ -148,7 +148,7 @@ def _is_damage(error):
 
 
 def _is_hindrance(error):
-    """Whether the file could not be written for lack of room, permission or a lock."""
+    """Whether an error is a lack of disk space, of permission or of a lock."""
     return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 255 in (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_CANTOPEN,

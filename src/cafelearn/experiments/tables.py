@@ -251,7 +251,7 @@ def _mean(value):
 def _notes(tables, best_of_pair, best_of_row, where, far):
     notes = [
         f"{best_of_pair}: best of a CAFE/baseline pair. {best_of_row}: best of the row. Both "
-        "by the numbers as printed."
+        "compare the means as printed."
     ]
     if any(table.beside for table in tables):
         notes.append(
@@ -266,7 +266,7 @@ def _note_versions(table):
     cells = [cell for _, _, cells in table.rows for cell in cells if cell is not None]
     note = f"{level}: {table.versions} version{'' if table.versions == 1 else 's'} per cell"
     if any(_versions(table, cell) for cell in cells):
-        note += ", unless n says otherwise"
+        note += ", unless n is shown"
     if table.failed:
         note += f"; failed runs, left out: {table.failed}"
     return f"{note}."

@@ -10,8 +10,8 @@ from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
 
 __all__ = ["draw_figures"]
 
-# The order of p is an order of lightness, so the figures survive grey print; markers tell
-# the exponents apart where colours do not.
+# Colours are ordered by lightness, so that the exponents can be distinguished in grey print;
+# markers distinguish them without colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STYLE = {
     "font.size": 10,

@@ -33,9 +33,9 @@ from cafelearn.extraction._rica import make_problem, objective
 class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reconstruction independent component analysis.
 
-    The features of a row x are its products with r unit vectors w, the components, the
-    columns of a matrix W. They minimise the sum of the reconstruction error and a sparsity
-    contrast, the mean over the rows of
+    The features of a row x are its products with r unit vectors w_j, the components. They are
+    the columns of a matrix W. The components minimise the sum of the reconstruction error and
+    a sparsity contrast, the mean over the rows of
 
     ``reconstruction_weight * ||W W.T x - x||**2 + sum_j log(cosh(2 w_j.T x)) / 2``
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cafelearn._words import shortened
 
-# The palette of Okabe and Ito, which the common kinds of colour blindness tell apart.
+# The palette of Okabe and Ito, distinguishable with the common kinds of colour blindness.
 COLORS = (
     "#0072B2",
     "#E69F00",

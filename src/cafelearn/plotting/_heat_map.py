@@ -69,8 +69,8 @@ def draw_heat_map(
 ):
     """Draw `values` with names at both axes, and numbers in the cells if they fit.
 
-    With `annotate` None, the size of the cells decides. Without a label there is no colour
-    bar. Names are cut to `length`.
+    If `annotate` is None, numbers are shown if the cells are large enough. Without a label
+    there is no colour bar. Names are cut to `length`.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:

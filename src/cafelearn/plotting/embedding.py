@@ -33,7 +33,7 @@ class EmbeddingDisplay:
         Cluster of each row.
     y : array-like of shape (n_samples,), default=None
         Class of each row, for a second panel. A class has the colour of its matching
-        cluster, so that a row with different colours in the panels is in another cluster.
+        cluster, so a row with different colours in the two panels is in the wrong cluster.
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None

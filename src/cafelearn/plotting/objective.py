@@ -39,8 +39,8 @@ class ObjectiveDisplay:
     stop_reasons : mapping of float to str, default=None
         Reasons for stopping; those other than "converged" are shown.
     dispersion_offset : {"mean", "fixed"} or float, default=0.0
-        The offset of the models. With a constant c the values are sums of
-        ``w**p * (D + c)``, with 0 and "mean" sums of ``w**p * D``.
+        The offset of the models. With a constant c the objectives are sums of
+        ``w**p * (D + c)``; with 0 and "mean" they are sums of ``w**p * D``.
 
     Attributes
     ----------
@@ -57,17 +57,18 @@ class ObjectiveDisplay:
 
     Notes
     -----
-    Theorem 2 bounds the objective by the dispersions of the same labels and centres, here
-    the final ones; earlier values may lie above. It assumes weights that are optimal for
-    the dispersions. Weights with an offset c are optimal for D + c, so it is applied to D + c:
+    Theorem 2 bounds the objective of given dispersions. The bounds are those of the final
+    dispersions; earlier values of the objective may lie above them. The theorem assumes weights
+    that are optimal for the dispersions. Weights with an offset c are optimal for D + c, so the
+    theorem is applied to D + c:
 
-    - With a constant c the path contains c, and the bounds are those of D + c.
-    - With "mean" the path does not contain c. The upper bound is that of D + c minus
+    - With a constant c the objectives include c, and the bounds are those of D + c.
+    - With "mean" the objectives do not include c. The upper bound is that of D + c minus
       the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
       holds for any weights.
 
     No bounds are drawn for a descent that stopped before it converged, because its weights
-    do not belong to its last dispersions, nor for uniform weights, to which the theorem does
+    are not those of its last dispersions, nor for uniform weights, to which the theorem does
     not apply.
 
     Examples

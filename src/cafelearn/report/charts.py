@@ -82,7 +82,7 @@ def ticks(low, high, most, whole=False):
         step = max(1.0, step)
     first = np.ceil(low / step - 1e-9)
     last = np.floor(high / step + 1e-9)
-    # Adding 0 turns a negative zero into a zero; the digits that rounding left are cut.
+    # Adding 0 turns a negative zero into a zero; formatting removes rounding errors.
     return [float(f"{i * step:.6g}") + 0.0 for i in np.arange(first, last + 1)]
 
 

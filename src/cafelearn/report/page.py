@@ -1,8 +1,8 @@
 """Render a template into one self-contained HTML file.
 
-The plots use a few hundred lines of JavaScript in this package instead of plotly.js: a report
-has some hundred kilobytes instead of five megabytes, follows the theme of the page, prints as
-vectors and runs under a policy that allows only its own script.
+The plots use a few hundred lines of JavaScript in this package instead of plotly.js. A report
+therefore has a few hundred kilobytes instead of five megabytes, its plots follow the theme of
+the page and print as vectors, and its policy allows no other script.
 """
 
 import base64

@@ -77,7 +77,7 @@ def weights_table(facts) -> Table:
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
-    # Equal weights are all the largest, but none stands out.
+    # Of equal weights, none is marked as the largest.
     top = 1.0 if facts.is_uniform else float(weights.max()) or 1.0
     # Two digits of the weight 1 / m.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
@@ -221,8 +221,7 @@ def certificate_section(facts) -> dict:
     if has_gaps(facts.X):
         return {
             "table": None,
-            "remark": "The claims are about complete rows, and some of these have missing "
-            "values.",
+            "remark": "The claims assume complete rows, but some of these have missing values.",
         }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:

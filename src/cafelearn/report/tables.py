@@ -67,7 +67,7 @@ class Table:
 
     @property
     def has_long_names(self):
-        """Whether names of rows need a wide column, or they make the rows high."""
+        """Whether names of rows need a wide column to avoid high rows."""
         return any(len(row[0].text) > LONG for row in self.rows)
 
     @property

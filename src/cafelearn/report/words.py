@@ -12,8 +12,8 @@ RESCALINGS = {
     "distances": "Each row was extended by the logarithms of its weighted distances to all "
     "centres",
     "origin": "Each row was multiplied by the feature weights of its cluster",
-    "centroid": "Each row was shrunk towards the centre of its cluster, most along the "
-    "features with little weight",
+    "centroid": "Each row was shrunk towards the centre of its cluster, most on the "
+    "features with low weights",
 }
 SCALINGS = {
     "range": "centred and divided by its range",
@@ -26,24 +26,24 @@ def summary(facts) -> str:
     """Summarise the fit in one paragraph."""
     k = facts.n_clusters
     n_rows = facts.n_fitted or facts.n_rows
-    chosen = "" if facts.inner.n_clusters_table_ is None else " (a chosen number)"
+    chosen = "" if facts.inner.n_clusters_table_ is None else " (chosen automatically)"
     method = "Minkowski weighted k-means" if facts.cafe is None else "CAFE"
     sentences = [
-        f"{method} looked for {_plural(k, 'cluster')}{chosen} in {_plural(n_rows, 'row')} of "
-        f"{_columns(facts)}. Each feature was {_scaling(facts)}.",
+        f"{method} was fitted with {_plural(k, 'cluster')}{chosen} to "
+        f"{_plural(n_rows, 'row')} of {_columns(facts)}. Each feature was {_scaling(facts)}.",
         _starts(facts),
         *([] if facts.cafe is None else [_rescaling(facts)]),
     ]
     if facts.is_sample:
         sentences.append(
-            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}: weights, "
-            "starts and agreement are those of the fit, everything else is that of the sample."
+            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}. Weights, "
+            "starts and agreement are those of the fit; everything else describes the sample."
         )
     low, middle = np.quantile(facts.margin, [0.05, 0.5])
     if k > 1:
         sentences.append(
-            f"Half of the rows have an assignment margin above {number(middle, 2)}, and one "
-            f"in twenty has one below {number(low, 2)} (1 is at a centre, 0 half way between "
+            f"Half of the rows have an assignment margin above {number(middle, 2)}; one row in "
+            f"twenty has a margin below {number(low, 2)} (1 is at a centre, 0 half way between "
             "two)."
         )
     return " ".join(sentences)
@@ -167,8 +167,8 @@ def _rescaling(facts):
     if cafe.extractor is None:
         return f"{RESCALINGS.get(cafe.rescaling, own)}; no features were extracted."
     return (
-        f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} made "
-        f"{_plural(facts.features.shape[1], 'feature')} of the result."
+        f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} extracted "
+        f"{_plural(facts.features.shape[1], 'feature')} from the result."
     )
 
 

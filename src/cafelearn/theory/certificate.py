@@ -1,8 +1,8 @@
 """certificate: check every claim of the paper on one fit.
 
 The claims are about the weights of Eq. 4 and the dispersions they are computed from.
-They are checked on the data with the fitted labels, centres and weights, not on the
-statistics reported by the fit.
+They are checked on the data with the fitted labels, centres and weights. Only Theorem 1 uses
+statistics recorded by the fit.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ class Certificate(pd.DataFrame):
 
     @property
     def all_hold(self) -> bool:
-        """Whether no claim that applies fails."""
+        """Whether all claims that apply hold."""
         return not (self["verdict"] == FAILS).any()
 
     def __repr__(self):
@@ -91,7 +91,7 @@ def certificate(
     nearest, X = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if has_gaps(X):
         raise ValueError(
-            "certificate needs complete rows: the theorems are about these, and X has missing "
+            "certificate needs complete rows, which the theorems assume, but X has missing "
             "values (NaN)."
         )
     sample_weight = check_weights(sample_weight, X, model)
@@ -110,7 +110,7 @@ class _Facts:
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
         self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
-        # Constant variables have no weight and are no part of the claims.
+        # Constant variables have no weight, and the claims exclude them.
         used = fitted_columns(model)
         self.X = X[:, used].astype(np.float64) * model._scale
         self.sample_weight = sample_weight

@@ -119,10 +119,10 @@ def _take_nearer(labels, nearest, distances, l, size):
 def _assign_block(guess, cells, size, geometry, scratch):
     """Nearest centre of each row of a transposed block.
 
-    All distances are sums of terms >= 0, so a centre is given up as soon as its partial sums
-    exceed the best distance of every row. Blocks of rows that had the same label before
-    (`guess`, or -1) begin with that centre, and most others are given up early; the labels
-    are those of the full computation, bit for bit.
+    All distances are sums of terms >= 0, so a centre is ruled out once its partial sums
+    exceed the best distance of every row. If all rows had the same label before (`guess`,
+    else -1), its centre comes first, and most others are ruled out early. The labels
+    are bitwise those of the full computation.
 
     OUT scratch.block_labels, scratch.nearest
     """
@@ -165,10 +165,10 @@ def hash_of(number):
 
 @njit(**EXACT)
 def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scratch):
-    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
+    """Assign the rows of a chunk, and sum them about the centres before the update.
 
-    Rows are taken by their old label. Those that keep it are summed from the block at hand;
-    those that move are left to `add_members`.
+    Rows are processed by their old label. Those that keep it are summed at once, from the
+    transposed block; those that move are left to `add_members`.
 
     IN  first_row: the index of the first row in the data
     OUT all of sums; labels; scratch.members: the labels of the rows that moved, else -1
@@ -186,7 +186,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
             size, stayer = padded(len(rows)), np.int64(-1)
             transpose(columns, X, rows, features)
             _assign_block(old, cells, size, geometry, scratch)
-            # A sum in memory is slow to be added to.
+            # Local variables, because adding to memory is slow.
             mass, members = sums[old, MASS, 0] if old >= 0 else 0.0, np.uint64(0)
             for b in range(size):
                 row_weights[b] = 0
@@ -195,7 +195,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
                 labels[i], movers[i] = label, -1
                 if sample_weight[i] == 0:
                     continue
-                # Of rows equally far the first one counts.
+                # Ties go to the first row.
                 if nearest[b] > way or (nearest[b] == way and i < farthest):
                     way, farthest = np.float64(nearest[b]), i
                 code = hash_of(np.uint64(first_row + i))
@@ -222,7 +222,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
 
 @njit(**EXACT)
 def _copy_over_others(columns, row_weights, kept, size):
-    """Overwrite the rows of weight 0 with copies of one that counts."""
+    """Overwrite the rows of weight 0 with copies of a row of positive weight."""
     for b in range(size):
         if row_weights[b] == 0:
             for v in range(columns.shape[0]):
@@ -233,7 +233,8 @@ def _copy_over_others(columns, row_weights, kept, size):
 def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
     """Add the rows of a chunk to the sums of the clusters in scratch.members.
 
-    All features, with the members' extrema, if `everything`; else those still searched.
+    If `everything`, sum all features and the members' extrema; else the features whose
+    centre has not converged.
     """
     order, begin, row_weights = scratch.order, scratch.begin, scratch.weights
     sort_by_label(scratch.members[: len(X)], order, begin, scratch.filled)
@@ -264,7 +265,7 @@ def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
 
 @njit(**EXACT)
 def fill_mass(sums):
-    """Give each feature of a cluster the mass of the cluster."""
+    """Copy the mass of each cluster to all of its features."""
     for l in range(len(sums) - 1):
         for v in range(1, sums.shape[2]):
             sums[l, MASS, v] = sums[l, MASS, 0]
@@ -272,7 +273,7 @@ def fill_mass(sums):
 
 @njit(**MAKES)
 def project_rows(X, direction):
-    """The product of each row with `direction`, equal for equal rows wherever they stand."""
+    """The product of each row with `direction`, bitwise equal for equal rows."""
     out = np.empty(len(X))
     for i in range(len(X)):
         total = 0.0

@@ -7,12 +7,12 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
-# Rows of a block. Vectors hold twice as many numbers of half the size, and so do blocks of few
-# features; the features of longer blocks are farther apart, which is slower if they are many.
+# Rows of a block. Blocks of float32 have twice as many, as vectors do, unless there are many
+# features: these are farther apart in longer blocks, which is slower.
 BLOCK, LONG_BLOCK = 128, 256
 NARROW = 64
-# Blocks are padded to a multiple of this: the vector loops are unrolled, and what is left
-# over from an unrolled loop runs one number at a time.
+# Blocks are padded to a multiple of this: the vector loops are unrolled, and the remainder of
+# an unrolled loop runs one number at a time.
 PAD = 32
 # Rows of some features transposed at a time.
 ROWS = 8
@@ -86,7 +86,8 @@ def _aligned_empty(n_rows, X):
 def transpose(columns, X, rows, features):
     """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row.
 
-    The other features of `columns` may be overwritten: half of them cost as much as all.
+    Other features of `columns` may be overwritten: transposing half of them takes as long as
+    transposing all.
     """
     prefer_wide_vectors()
     size, n_features = len(rows), X.shape[1]
@@ -96,12 +97,12 @@ def transpose(columns, X, rows, features):
             for v in range(0, n_features - LANES + 1, LANES):
                 transpose_tile(columns, X, rows, first, v)
             if n_features % LANES > 0:
-                # Some of these features come twice.
+                # Some of these features are transposed twice.
                 transpose_tile(columns, X, rows, first, n_features - LANES)
     else:
         whole = size - size % ROWS
         for first in range(0, whole, ROWS):
-            # A few rows at a time: they stay in the cache while each feature is written.
+            # A few rows at a time, so that they stay in the cache for all features.
             for j in range(len(features)):
                 v = features[j]
                 for b in range(first, first + ROWS):
@@ -118,8 +119,8 @@ def transpose(columns, X, rows, features):
 def sort_by_label(labels, rows, begin, filled):
     """Counting sort of rows by their label, from -1 on, in the order of their index.
 
-    The halves of the rows are counted side by side: equal labels in sequence would wait for
-    each other's count.
+    The two halves of the rows are counted in one loop, because consecutive increments of the
+    same count have to wait for each other.
 
     OUT rows: the indices; begin (k + 2,): where each of the k + 1 groups begins; filled is
         scratch

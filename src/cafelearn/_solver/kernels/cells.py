@@ -1,8 +1,8 @@
 """The numbers that a descent keeps for each cluster and feature, as rows of one array.
 
-An array of shape (k, N_CELLS, m), float64; in a fit of float32 the centres and weights are
-float32 numbers all the same. One array, because every argument of a compiled function adds
-to the time it takes to compile, and because those that take no rows are then compiled once.
+An array of shape (k, N_CELLS, m), float64; in a fit of float32 the centres and weights in it
+are float32 numbers. It is one array, because every argument of a compiled function adds
+to the time it takes to compile, and float64, so that functions without rows are compiled once.
 """
 
 import numpy as np

@@ -7,12 +7,12 @@ is one pass over the members. `gradients.add_gradients` is that pass for a block
 * p = 2: the mean, in one step.
 * p > 2: Newton's method on G-^(1/q) - G+^(1/q), with q = p - 1 and G-, G+ the gradients
   from both sides. The difference is almost linear in z for every p (exactly so for p = 2 and
-  p to infinity), where the derivative itself behaves like z^(p-1).
-* p < 2: the derivative has a vertical tangent at every data value, which defeats Newton
-  and the secant alike. Between two neighbouring data values a < z < b, though, it is
-  c_a (z - a)^q - c_b (b - z)^q plus a smooth rest. The rest is linearised and the whole
-  solved exactly, which finds centres that lie within 1e-10 of a data value, as they do
-  for p close to 1 and for tied data, in a few passes.
+  in the limit of large p), whereas the derivative itself behaves like z^(p-1).
+* p < 2: the derivative has a vertical tangent at every data value, which defeats Newton's
+  method and the secant method. Between two neighbouring data values a < z < b, though, it is
+  c_a (z - a)^q - c_b (b - z)^q plus a smooth rest. The rest is linearised and the resulting
+  equation solved exactly. In a few passes this finds even centres within 1e-10 of a data
+  value, which are common for p close to 1 and for tied data.
 
 Every function takes the cell of one cluster and feature (see `cells`) and its sums.
 """
@@ -58,15 +58,15 @@ from cafelearn._solver.kernels.sums import (
 from cafelearn._solver.kernels.sums import HIGH as LARGEST
 from cafelearn._solver.kernels.sums import LOW as SMALLEST
 
-# Past this many passes the bracket is halved, past twice as many it is taken as it is.
+# After this many passes the bracket is halved; after twice as many the search ends.
 # Ten is usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
 # The error of a root is only estimated.
 SAFETY = 8
-# Beyond this exponent the scale follows the centre.
+# Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
-# Members whose range is below this count as equal: the scale that brings it near 1 would leave
-# the format.
+# Members whose range is below this count as equal: the scale that brings it near 1 would
+# overflow.
 SMALLEST_SPAN, SMALLEST_SPAN_SINGLE = 2.0**-1020, 2.0**-124
 # Values that are nearer to a centre, in scaled units, count as equal to it (p < 2).
 EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
@@ -74,13 +74,13 @@ EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32
 
 @njit(**EXACT)
 def rounded(number, single):
-    """The number as the type of the data holds it."""
+    """The number rounded to the type of the data."""
     return np.float64(np.float32(number)) if single else np.float64(number)
 
 
 @njit(**EXACT)
 def smallest_span(single):
-    """The smallest range of members that is told from 0."""
+    """The smallest range of members that does not count as 0."""
     return SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
 
 
@@ -88,7 +88,7 @@ def smallest_span(single):
 def begin(cell, sums, p, single):
     """Open the search for one centre.
 
-    Returns whether the sums already taken at the present centre are of use.
+    Returns whether the sums about the present centre can be used for the first step.
     """
     low, high = sums[SMALLEST], sums[LARGEST]
     span = high - low
@@ -96,7 +96,7 @@ def begin(cell, sums, p, single):
         cell[CENTER], cell[LOG_DISPERSION], cell[OPEN] = low, -np.inf, 0
         return False
     cell[OPEN], cell[PASSES], cell[SIDE], cell[SPAN] = 1, 0, 0, span
-    # Wider by a little: the ends themselves may be visited.
+    # Slightly wider, because the ends themselves may be points of the search.
     cell[LOW], cell[HIGH] = low - 1e-3 * span, high + 1e-3 * span
     cell[LEAST], cell[MOST] = low, high
     z = cell[CENTER]
@@ -113,7 +113,7 @@ def begin(cell, sums, p, single):
 
 @njit(**EXACT)
 def fits(scale, reach, p):
-    """Whether powers of numbers up to scale * reach stay well inside the format."""
+    """Whether powers of numbers up to scale * reach stay well inside the range of floats."""
     return reach > 0 and abs(np.log2(scale * reach)) * max(p, 2.0) < 60
 
 
@@ -141,7 +141,7 @@ def refine(cell, sums, geometry):
         step = -sums[GRADIENT_BELOW] / sums[MASS]
         correction = sums[MASS] * step * step
         cell[CENTER] = rounded(z + step / scale, single)
-        # The shifted formula loses digits when the shift dominates; look again from there.
+        # The shifted formula loses digits when the shift dominates; sum again about the mean.
         if correction < 0.999 * spread or cell[PASSES] > 2:
             _close(cell, spread - correction, p)
         return
@@ -211,7 +211,7 @@ def _newton(sums, p):
 
 @njit(**EXACT)
 def _narrow(cell, z, value):
-    """Put z into the bracket; an end that stays again counts for less (Anderson-Bjorck)."""
+    """Move an end of the bracket to z; weaken an end that stays again (Anderson-Bjorck)."""
     if cell[PASSES] == 1:
         cell[START], cell[VALUE_START] = z, value
     if value > 0:
@@ -228,10 +228,10 @@ def _narrow(cell, z, value):
 
 @njit(**EXACT)
 def _next_place(cell, sums, value, target, p, single):
-    """The next place to visit, or NaN if none is left between the ends of the bracket.
+    """The next point of the search, or NaN if the bracket contains no other.
 
     First choice is the target, then a step with the slope of the last search or of the last
-    two places, then the secant of the bracket, then its middle.
+    two points, then the secant of the bracket, then its middle.
     """
     z, low, high = cell[CENTER], cell[LOW], cell[HIGH]
     if cell[PASSES] <= PATIENCE:
@@ -259,7 +259,7 @@ def _next_place(cell, sums, value, target, p, single):
 
 @njit(**EXACT)
 def _scaled_way(way, scale, single):
-    """A distance to a neighbour as the sums hold it: 0 if that counts as equal."""
+    """A distance to a neighbour in the units of the sums: 0 if it counts as equal."""
     way = rounded(way, single) * scale
     return way if way >= (EQUAL_SINGLE if single else EQUAL) else 0.0
 
@@ -268,8 +268,8 @@ def _scaled_way(way, scale, single):
 def _between_neighbours(cell, sums, q, reach, single):
     """Root of the model of the gradient between the data values next to z, if it lies there.
 
-    Returns the root, or NaN, whether the model is exact enough to stop at it, and by how
-    much the spread changes on the way there, which is p times the integral of the model.
+    Returns the root (or NaN), whether the model is accurate enough to stop there, and the
+    change of the spread from z to the root, which is p times the integral of the model.
     """
     z, scale = cell[CENTER], cell[SCALE]
     below, above = sums[BELOW], sums[ABOVE]
@@ -278,7 +278,7 @@ def _between_neighbours(cell, sums, q, reach, single):
     at_below, at_above = sums[AT_BELOW], sums[AT_ABOVE]
     left, right = _scaled_way(z - below, scale, single), _scaled_way(above - z, scale, single)
     width = left + right
-    # The rest: constant and slope at z, once the two neighbours' own parts are taken off.
+    # The rest: constant and slope at z, without the terms of the two neighbours.
     rest, slope = sums[GRADIENT_BELOW], sums[CURVATURE_BELOW]
     if right > 0:
         rest += at_above * right**q
@@ -289,7 +289,7 @@ def _between_neighbours(cell, sums, q, reach, single):
     slope = max(q * slope, 0.0)
     last, bend = cell[LAST], np.inf
     if cell[PASSES] > 1 and cell[GAP] == below:
-        # Two visits to this gap show how far the rest is from a straight line.
+        # Two points in this gap show how far the rest is from a straight line.
         bend = abs(slope - cell[REST_SLOPE]) / (abs(z - last) * scale)
     cell[GAP], cell[REST_SLOPE] = below, slope
     if rest - slope * left - at_above * width**q >= 0:
@@ -311,9 +311,9 @@ def _between_neighbours(cell, sums, q, reach, single):
     change += at_below * (from_below ** (q + 1) - left ** (q + 1))
     change += at_above * (from_above ** (q + 1) - right ** (q + 1))
     step = abs(root - z)
-    # The model errs by half its bend times the square of the step, over the growth of the
-    # gradient. The bend is measured between this visit and the last, so it holds for the
-    # places in between, and no more than the ends of the gap allow if they are not near.
+    # The error of the model is half its bend times the square of the step, over the slope of
+    # the gradient. The bend measured between this point and the last is valid if the ends of
+    # the gap are farther away than the points are apart; else their clearance bounds it.
     clearance = min(min(z, root) - below, above - max(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
     if max(abs(z - last), step) <= min(clearance, last - below, above - last):
@@ -321,17 +321,17 @@ def _between_neighbours(cell, sums, q, reach, single):
     if SAFETY * error <= reach:
         return root, True, change
     if step <= reach and not _is_straight(slope, min(at_below, at_above), step * scale, q):
-        # The next visit shows whether the root is nearer than this place.
+        # The next pass shows whether the root is nearer than this point.
         return z + np.copysign(0.5 * reach, root - z), False, 0.0
     return root, step <= reach, change
 
 
 @njit(**EXACT)
 def _is_straight(slope, weight, step, q):
-    """Whether the rest of the gradient can be taken for a straight line along a step.
+    """Whether the rest of the gradient is nearly a straight line along a step.
 
-    One value has a slope of q weight distance^(q-1), and none can have more than all. So none
-    is nearer than the distance at which it would, unless its weight is unusually small.
+    One value contributes a slope of q weight distance^(q-1), which is at most the total slope.
+    This bounds its distance from below, unless its weight is unusually small.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 

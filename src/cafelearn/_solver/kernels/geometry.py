@@ -1,4 +1,4 @@
-"""The exponent p, and everything that follows from it and the type of the data."""
+"""Constants derived from the exponent p and the type of the data."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -42,5 +42,5 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Rows of one chunk: as many as the second cache holds, whatever runs them."""
+    """Rows of one chunk: as many as fit into the second-level cache of common processors."""
     return int(min(max(2**18 // n_features, 256), 8192))

@@ -139,8 +139,8 @@ def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
     number = columns.dtype.type
     zero, middle = number(0), number(1.5)
     table, mantissa = split_negative(plan)
-    # Values on the other side are moved out of reach by adding a number, not by a choice
-    # between x and infinity: the compiler turns that choice into a branch.
+    # Values on the other side are moved out of reach by adding a number. A choice
+    # between x and infinity would be compiled to a branch.
     beyond = number(FARTHEST if columns.itemsize == 8 else FARTHEST_SINGLE)
     limit = number(0.5) * beyond
     for j in range(len(features)):
@@ -170,7 +170,7 @@ def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
 
 @njit(**SUMS)
 def _weight_at(values, weights, place, size):
-    """Sample weight of the members with this very value."""
+    """Sample weight of the members with exactly this value."""
     prefer_wide_vectors()
     zero = values.dtype.type(0)
     total = zero

@@ -1,13 +1,13 @@
 """|t|^q for whole blocks of numbers, written so that the compiler vectorises it.
 
-A libm ``pow`` per term costs more than everything else in the algorithm together.
+A call of libm's ``pow`` per term would take longer than the rest of the algorithm.
 Here t = 2^e f with f in [1, 2), and
 
 * small exponents: t^q = 2^(e q) f^q, with f^q a Chebyshev polynomial fitted to this q;
 * large exponents: t^q = 2^(q (e + log2 f)), with log2 f a polynomial of higher degree;
 * q in {2, 3, 4} and 3/2: products, and a reciprocal square root.
 
-The loops hold no branch, no division and no call, so LLVM turns them into SIMD code of the
+The loops contain no branch, no division and no call, so LLVM turns them into SIMD code of the
 host's full width. Relative errors are below 1e-11 for float64 and 4e-6 for float32.
 """
 
@@ -31,8 +31,8 @@ from cafelearn._solver.kernels.vectors import (
 
 SQUARE, CUBE, FOURTH, THREE_HALVES, DIRECT, LOGARITHM = range(6)
 _SPECIAL = {2.0: SQUARE, 3.0: CUBE, 4.0: FOURTH, 1.5: THREE_HALVES}
-# Up to this exponent a polynomial of moderate degree follows f^q on [1, 2) and t^q stays
-# within the exponent range of the format for any sensible spread of the data.
+# Up to this exponent a polynomial of moderate degree approximates f^q on [1, 2), and t^q stays
+# within the range of the format for ordinary data.
 LARGEST_DIRECT = {np.dtype(np.float64): 8.0, np.dtype(np.float32): 4.0}
 # For -1 < q < 0 smaller numbers count as 0: sums of their powers, times weights of up to 2^32,
 # would overflow.
@@ -44,8 +44,8 @@ EXPONENT = 0
 BRANCH = 1
 BIAS = 2  # added to the exponent of the base by _split
 SHIFT = 3  # exponent times bias
-LEAST = 4  # bases whose biased exponent is below count as 0 (small exponents)
-LOWEST = 5  # results whose log2 is below count as 0
+LEAST = 4  # bases whose biased exponent is below this count as 0 (small exponents)
+LOWEST = 5  # results whose log2 is below this count as 0
 MOST = 6  # largest log2 of a result
 _HEADER = 7
 _N_MANTISSA = {"float64": 12, "float32": 7}
@@ -67,7 +67,7 @@ _exponential_terms = load_terms(
 )
 _negative_terms = load_terms({"float64": 0, "float32": 0}, _N_NEGATIVE)
 
-# What bit operations need to know of a format.
+# Constants of a format for bit operations.
 _FORMATS = {
     "float64": SimpleNamespace(
         word=np.uint64,
@@ -138,7 +138,7 @@ def power_plan(exponent, dtype=np.float64):
 def negative_plan(exponent, dtype=np.float64):
     """Plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
 
-    By table, so only for loops without stores: those may gather.
+    It looks up a table, so use it only in loops without stores, which vectorise gathers.
     """
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
@@ -151,7 +151,7 @@ def negative_plan(exponent, dtype=np.float64):
 def _by_format(make):
     """A function of a number, and perhaps coefficients, made for each format by `make`.
 
-    The same Python code is compiled, and runs where the compiler is switched off.
+    The same Python code is compiled, or runs as it is if the compiler is disabled.
     """
     made = {name: make(of) for name, of in _FORMATS.items()}
     if "coefficients" in signature(made["float64"]).parameters:
@@ -207,8 +207,8 @@ def _make_exp2(of):
 
 
 def _make_reciprocal_root(of):
-    # Halving the exponent through the integer bits is right to 3.5%. One step of third order
-    # and then Newton steps finish it; the square-root instruction is slower.
+    # Halving the exponent in the integer bits is accurate to 3.5%. One step of third order
+    # and then Newton steps complete it; the square-root instruction is slower.
     word, magic, one, twice = of.word, of.word(of.root_magic), of.word(1), of.newton_steps == 2
     a, b, c = map(of.number, (1.875, 1.25, 0.375))
     half, three_halves = of.number(0.5), of.number(1.5)

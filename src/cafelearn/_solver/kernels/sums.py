@@ -1,10 +1,10 @@
 """Mergeable partial sums of one pass over some rows, and the tree they are merged in.
 
-The sums of a chunk are one array of shape (k + 1, N_ROWS, m): for each cluster the rows
-below, each with one number per feature, and after the clusters what concerns all rows. The
-descent sees the data only through them, so one thread, several threads and several machines
-run the same algorithm and, because chunks are always merged in the same tree, get the same
-bits.
+The sums of a chunk are one array of shape (k + 1, N_ROWS, m). Each cluster has the array rows
+listed below, with one number per feature; the last block has the sums over all data rows. The
+descent uses the data only through these sums, so one thread, several threads and several
+machines run the same algorithm. Chunks are always merged in the same tree, so the bits are the
+same, too.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, nji
 from cafelearn._solver.kernels.vectors import from_bits, to_bits
 
 # Sums over the members x of a cluster of sample_weight times the expression, at the current
-# centre z and a scale s near 1 / range. For p <= 2 the first of a pair holds both sides.
+# centre z and a scale s near 1 / range. For p <= 2 the first of a pair has both sides.
 # NumPy's integers, because Numba compiles an index that is a Python constant anew for each one.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
@@ -44,7 +44,7 @@ def empty_sums(n_clusters, n_features, *before):
 
 
 def empty_stack(n_chunks, n_clusters, n_features):
-    """Uninitialised sums for `add_to_tree`, as many as merging so many chunks needs."""
+    """Uninitialised stack for `merge_stack`, large enough for this number of chunks."""
     return empty_sums(n_clusters, n_features, int(n_chunks).bit_length() + 1)
 
 
@@ -103,7 +103,7 @@ def merge(total, part):
 
 @njit(**EXACT)
 def add_neighbour(terms, v, place, at_place, value, weight):
-    """Take note of a value next to the centre and of the sample weight found at it."""
+    """Record a value next to the centre and its sample weight."""
     known = terms[place, v]
     if value == known:
         terms[at_place, v] += weight

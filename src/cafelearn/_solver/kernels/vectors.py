@@ -10,7 +10,7 @@ LANES = 8
 
 
 def with_python_body(body):
-    """An intrinsic that is replaced by `body` where the compiler is switched off."""
+    """An intrinsic that is replaced by `body` if the compiler is disabled."""
 
     def decorate(definition):
         return body if config.DISABLE_JIT else intrinsic(definition)

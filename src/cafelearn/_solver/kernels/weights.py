@@ -2,7 +2,7 @@
 
 At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
 Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster. A variable is a
-group of columns with one weight; its dispersion is the sum of theirs. Where every column is a
+group of columns with one weight; its dispersion is the sum of theirs. If every column is a
 variable of its own, all sums below have one term and are exact.
 
 To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
@@ -46,7 +46,7 @@ class Groups(NamedTuple):
 
 
 def make_groups(n_features, codes=None, used=None):
-    """The Groups of columns with these numbers of variables; one variable each if None.
+    """Make the Groups; `codes` has the variable of each column, None means one each.
 
     Columns that are not `used` belong to no variable, and their weight stays 0.
     """
@@ -95,7 +95,7 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
     """Weights of all clusters by the weighting with this code.
 
     CLUSTER is Eq. 4 with `exp(log_offset)` added to the dispersion of every variable, row by
-    row. Variables of no dispersion take the limit: they share the weight of 1 equally. All
+    row. Variables of zero dispersion get the limit: they share the weight of 1 equally. All
     columns of a variable get its weight. If `single`, weights are float32 numbers.
     """
     n_variables = len(groups.bounds) - 1
