@@ -27,8 +27,8 @@ from cafelearn._solver.placing import assign, distances, make_model
 from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._variables import used_columns, variable_codes
 
-# Up to this many rows, draws rank the rows by their values. With more rows, which need not be in
-# one process, draws use a code computed from each row.
+# Up to this many rows, draws rank the rows by their values. With more rows, which may be spread
+# over processes, draws use a code computed from each row.
 RANKED_ROWS = 5_000
 # Codes use this many of the 52 bits of the mantissa, so that another unit of measurement, which
 # rounds differently, gives the same draw.
