@@ -218,7 +218,9 @@ def test_an_array_by_another_name_is_checked(tmp_path):
     with zipfile.ZipFile(path, "w") as new:
         for name, data in members.items():
             new.writestr(name, data)
-    with pytest.raises(ModelFileError, match=r"\.dat does not have the size in its header"):
+    with pytest.raises(
+        ModelFileError, match=r"\.dat is damaged: it does not have the size in its header"
+    ):
         load_model(path)
 
 

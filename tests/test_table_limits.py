@@ -144,16 +144,50 @@ def test_a_length_beyond_the_file_allocates_nothing(tmp_path):
     assert pa.default_memory_pool().max_memory() - before < 2**20
 
 
-@pytest.mark.parametrize(
-    "header", [b"{'descr': '<f8', ((((", b"{'descr': '<f8', 'shape': (9999999999, 3)}", b"'"]
-)
+def npy(shape, kind="<f8"):
+    return b"{'descr': '%b', 'fortran_order': False, 'shape': (%b), }" % (kind.encode(), shape)
+
+
+NPY = {
+    "open brackets": b"{'descr': '<f8', ((((",
+    "incomplete": b"{'descr': '<f8', 'shape': (9999999999, 3)}",
+    "an open quote": b"'",
+    "nested too deeply": b"-" * 5000 + b"1",
+    "too long": npy(b"2, 4") + b" " * 20_000,
+    "beyond the file": npy(b"9999999999, 4"),
+    "beyond 64 bits": npy(b"9" * 30 + b", 4"),
+    "negative": npy(b"-2, -4"),
+    "no integers": npy(b"True, 8"),
+    "objects": npy(b"2, 4", "|O"),
+    "no bytes": npy(b"2, 4", "|V0"),
+}
+
+
+@pytest.mark.parametrize("header", NPY.values(), ids=NPY)
 def test_damaged_headers_of_npy_files(header, tmp_path):
     pytest.importorskip("dask")
-    text = header.ljust(117) + b"\n"
-    (tmp_path / "t.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + text + bytes(64))
-    with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
-        read_large(tmp_path / "t.npy")
-    assert "\n" not in str(raised.value)
+    from cafelearn.distributed import from_npy
+
+    path = tmp_path / "t.npy"
+    text = header + b"\n"
+    path.write_bytes(b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text + bytes(64))
+    for read in (read_large, from_npy):
+        with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
+            read(path)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x93NUM", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", b"\x93NUMPY\x09\x00", b"PK\3\4"],
+)
+def test_files_that_are_no_arrays(data, tmp_path):
+    pytest.importorskip("dask")
+    from cafelearn.distributed import from_npy
+
+    (tmp_path / "t.npy").write_bytes(data)
+    with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: it"):
+        from_npy(tmp_path / "t.npy")
 
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])

@@ -190,7 +190,9 @@ def _read_piece(piece, columns=None):
 def _read_array(path):
     import dask.dataframe as dd
 
-    X = _open_zarr(path) if path.is_dir() else _open_npy(path)
+    from cafelearn.distributed import from_npy
+
+    X = _open_zarr(path) if path.is_dir() else from_npy(path)
     if X.ndim != 2 or not X.shape[1]:
         raise ValueError(f"{path} needs rows and columns, but has the shape {X.shape}.")
     if X.dtype.kind not in "biuf":
@@ -200,16 +202,6 @@ def _read_array(path):
     X = X.rechunk({1: -1})
     frame = dd.from_dask_array(X, columns=[f"x{v}" for v in range(X.shape[1])])
     return Large(frame, list(X.chunks[0]), {})
-
-
-def _open_npy(path):
-    from cafelearn.distributed import from_npy
-
-    try:
-        return from_npy(path)
-    except Exception as error:  # a damaged header fails in Python's tokenizer or parser, too
-        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise ValueError(f"{path} cannot be read as an array: {words}.") from None
 
 
 def _open_zarr(path):
