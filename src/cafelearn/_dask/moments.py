@@ -8,15 +8,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils.extmath import svd_flip
 
+from cafelearn._dask.extents import combine_extents, find_extents
 from cafelearn._dask.inputs import check_rows, make_blocks
-from cafelearn._scaling import RangeScaler
+from cafelearn._scaling import RangeScaler, in_units_of_data
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.scales import is_constant
-from cafelearn._validation import check_span
+from cafelearn._validation import check_span, ordinary_units
 
 
 class Moments(NamedTuple):
-    """Count, mean and sums of squares about the mean of some rows, in float64."""
+    """Count, mean and sums of squares about the mean of some rows, in float64.
+
+    Mean and scatter are those of the rows times their units; low and high are values of rows.
+    """
 
     count: int  # type: ignore[assignment]  # tuples have a method of this name
     mean: np.ndarray  # (m,)
@@ -25,12 +29,12 @@ class Moments(NamedTuple):
     high: np.ndarray  # (m,)
 
 
-def find_moments(rows, request):
-    """Moments of the features of one block."""
-    return moments_of(rows.X, products=False)
+def find_moments(rows, units):
+    """Moments of the features of one block; `units` are those of `ordinary_units`."""
+    return moments_of(rows.X, products=False, units=units)
 
 
-def moments_of(X, products):
+def moments_of(X, products, units=None):
     """Moments of an array; some rows at a time, to keep the float64 copies small."""
     n_features = X.shape[1]
     shape = (n_features, n_features) if products else n_features
@@ -40,6 +44,7 @@ def moments_of(X, products):
     for first in range(0, len(X), step):
         some = X[first : first + step].astype(np.float64)
         low, high = X[first : first + step].min(axis=0), X[first : first + step].max(axis=0)
+        some = some if units is None else some * units
         mean = some.mean(axis=0)
         some -= mean
         scatter = some.T @ some if products else (some * some).sum(axis=0)
@@ -66,13 +71,17 @@ def combine_moments(parts):
     return total
 
 
-def fit_scaler(scaler, moments, dtype):
-    """Fit a RangeScaler or StandardScaler; whether it was one of these."""
+def fit_scaler(scaler, moments, dtype, units=None):
+    """Fit a RangeScaler or StandardScaler; whether it was one of these.
+
+    `units` are those of the moments.
+    """
     if type(scaler) is RangeScaler:
         low, high = moments.low, moments.high
         check_span(low, high, scaler)
         constant = is_constant(low, high)
-        scaler.mean_ = np.where(constant, low, moments.mean.astype(dtype))
+        mean = moments.mean if units is None else moments.mean / units
+        scaler.mean_ = np.where(constant, low, mean.astype(dtype))
         scaler.range_ = np.where(constant, dtype.type(1), 2 * (high / 2 - low / 2))
     elif type(scaler) is StandardScaler:
         variance = moments.scatter / moments.count
@@ -85,6 +94,8 @@ def fit_scaler(scaler, moments, dtype):
             else None
         )
         scaler.n_samples_seen_ = moments.count
+        if units is not None:
+            in_units_of_data(scaler, units)
     else:
         return False
     scaler.n_features_in_ = len(moments.mean)
@@ -107,9 +118,11 @@ def fit_range_scaler(scaler, X):
         The same, fitted.
     """
     blocks = make_blocks(scaler, X)
-    moments = blocks.reduce(find_moments, combine_moments, None, check=True)
-    check_rows(scaler, moments.count, blocks.array.shape[1])
-    fit_scaler(scaler, moments, blocks.dtype)
+    extents = blocks.reduce(find_extents, combine_extents, None, check=True)
+    check_rows(scaler, sum(extents.lengths), blocks.array.shape[1])
+    units = ordinary_units(extents.low, extents.high)
+    moments = blocks.reduce(find_moments, combine_moments, units)
+    fit_scaler(scaler, moments, blocks.dtype, units)
     return scaler
 
 

@@ -182,9 +182,13 @@ def initial_centers(jobs, blocks, extents, offsets, take_sample):
     starts = [(job, seed) for job in jobs for seed in job.seeds]
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
     if not isinstance(init, str):
+        unit = jobs[0].units.data
         shown = take_sample() if callable(init) else None
+        if shown is not None and unit != 1:
+            shown = shown / shown.dtype.type(unit)
         return [
-            seeding.given_centers(init, shown, blocks, n_clusters, seed) for _, seed in starts
+            seeding.given_centers(init, shown, blocks, n_clusters, seed, unit)
+            for _, seed in starts
         ]
     X, weights = blocks.reduce(fetch_all, combine_all, None)
     makers = {
