@@ -30,6 +30,7 @@ SHAPES = {
         "init_objectives_": "s",
         "_mass": "k",
         "_ranges": "m",
+        "_typical": "km",
         "labels_": "n",
     },
     "CAFE": {
@@ -51,10 +52,10 @@ SHAPES = {
     entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
 # May be missing: labels of lazy fits, and statistics that some options omit.
-OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
+OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
 # Sums of powers and squares may be infinite; nothing may be NaN.
-UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "var_"}
-NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
+UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
+NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass", "_typical"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
 
 

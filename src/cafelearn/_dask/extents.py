@@ -9,7 +9,7 @@ class Extents(NamedTuple):
     """What must be known of the rows before anything else."""
 
     lengths: tuple  # rows of each block
-    mass: float  # sum of all weights
+    mass: float  # sum of all weights, which may overflow before they are normalised
     heaviest: float  # the largest of them
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
     high: np.ndarray  # (m,) largest values
@@ -23,9 +23,11 @@ def find_extents(rows, request):
     if len(X) == 0:
         empty = np.full(n_features, np.inf, dtype=X.dtype)
         return Extents((len(rows.X),), 0.0, 0.0, empty, -empty, None)
+    with np.errstate(over="ignore"):
+        mass = float(rows.sample_weight.sum())
     return Extents(
         (len(rows.X),),
-        float(rows.sample_weight.sum()),
+        mass,
         float(rows.sample_weight.max()),
         X.min(axis=0),
         X.max(axis=0),
