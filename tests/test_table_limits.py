@@ -77,6 +77,47 @@ def test_parquet_bombs(columns, tmp_path):
         read_table(path)
 
 
+@pytest.mark.parametrize("columns", PARQUET.values(), ids=PARQUET)
+def test_parquet_bombs_in_a_directory(columns, tmp_path):
+    pytest.importorskip("dask")
+    table = pa.table(columns())
+    path = tmp_path / "t.parquet"
+    parquet.write_table(table, path, compression="zstd", row_group_size=max(1, len(table)))
+    with pytest.raises(ValueError, match=r"t\.parquet " + TOO_LARGE + r".* smaller row groups"):
+        read_large(tmp_path).frame.compute(scheduler="sync")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [
+        ((100_000_000, 2), (100_000_000, 2)),  # none of them written
+        ((1_000, 1_000_000), (1_000, 10)),  # all columns of a row are read together
+        ((10, 2), (100_000_000, 2)),  # chunks are unpacked whole
+        ((10**12, 2), (10, 2)),  # as many tasks
+    ],
+)
+def test_zarr_bombs(shape, chunks, zarr_format, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "t.zarr"
+    options = {"shape": shape, "chunks": chunks, "dtype": "f8", "zarr_format": zarr_format}
+    zarr.create_array(str(path), **options)
+    with pytest.raises(ValueError, match=r"t\.zarr " + TOO_LARGE):
+        read_large(path)
+
+
+def test_a_damaged_page_in_a_directory(tmp_path):
+    pytest.importorskip("dask")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": np.arange(1000.0)}), path, use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[4:40] = b"\xff" * 36
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"t\.parquet cannot be read as parquet: ") as raised:
+        read_large(tmp_path).frame.compute(scheduler="sync")
+    assert "\n" not in str(raised.value)
+
+
 def test_text_of_shared_prefixes(tmp_path):
     path = tmp_path / "t.parquet"
     table = pa.table({"a": pa.array(["x" * 1_000_000] * 800)})
@@ -228,7 +269,7 @@ def test_pages_are_those_of_the_file(version, tmp_path):
         path, data_page_version=version, data_page_size=10_000, row_group_size=9_000
     )
     metadata = parquet.read_metadata(path)
-    for number, (column, pages) in enumerate(pages_of(path, metadata)):
+    for number, (column, pages) in enumerate(pages_of(path, metadata, range(4))):
         chunk = metadata.row_group(number // 4).column(column)
         assert sum(page.n_values for page in pages) == chunk.num_values
         # The size in the metadata includes that of the headers.
