@@ -346,3 +346,9 @@ def test_gaps_in_new_rows_where_dispersions_exceed_the_largest_float():
     np.testing.assert_allclose(
         far.transform(np.ldexp(holed, 400)), np.ldexp(plain.transform(holed), 400), rtol=1e-12
     )
+
+
+def test_k_means_plus_plus_where_powers_of_distances_nearly_vanish():
+    X = np.array([[0.0], [2.0**-21], [2.0**-21 * 1.5], [1.0]])
+    model = MinkowskiWeightedKMeans(3, p=50.0, init="k-means++", n_init=5, random_state=0)
+    assert sorted(np.bincount(model.fit(X).labels_)) == [1, 1, 2]
