@@ -22,6 +22,7 @@ SOURCE = Path(cafelearn.__file__).parent
 ORDER = (
     "_files",
     "_npy",
+    "_parent",
     "_versions",
     "_typing",
     "_words",
