@@ -21,6 +21,8 @@ SOURCE = Path(cafelearn.__file__).parent
 # Each module may import the ones before it.
 ORDER = (
     "_files",
+    "_npy",
+    "_parent",
     "_versions",
     "_typing",
     "_words",

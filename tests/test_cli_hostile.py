@@ -191,6 +191,18 @@ def reproduce(directory, *options):
     )
 
 
+SLOW_IMPORT = """
+import sys, time
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sklearn" and any("popen_loky" in word for word in sys.orig_argv):
+            time.sleep(30)
+
+sys.meta_path.insert(0, Slow())
+"""
+
+
 def workers_of(pid):
     """Processes that a process has started and that run tasks."""
     found = []
@@ -227,9 +239,25 @@ class TestWorkers:
         command.wait()
         wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
 
+    def test_they_end_with_the_command_while_they_start(self, tmp_path, monkeypatch):
+        """On a machine so busy that importing scikit-learn takes half a minute."""
+        (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+        command = reproduce(tmp_path / "results", "--versions", "20")
+        workers = wait_for(lambda: workers_of(command.pid), SECONDS)
+        os.kill(command.pid, signal.SIGKILL)
+        command.wait()
+        wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
+
+    def test_they_watch_before_they_import_what_takes_time(self):
+        code = "import cafelearn._parent, sys; print({'numpy', 'sklearn'} & {*sys.modules})"
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        assert done.stdout.strip() == "set()"
+
     def test_they_end_if_the_command_did_before_their_first_task(self):
-        code = "import sys, time; from cafelearn.experiments.pool import _end_with; "
-        code += "_end_with(int(sys.argv[1])); time.sleep(30); print('alive')"
+        code = "import sys, time; from cafelearn._parent import end_with; "
+        code += "end_with(int(sys.argv[1])); time.sleep(30); print('alive')"
         ended = subprocess.Popen(["true"])
         ended.wait()
         done = subprocess.run(

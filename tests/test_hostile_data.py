@@ -299,3 +299,56 @@ except KeyboardInterrupt:
     waited, used = map(float, told.split())
     assert waited < 1
     assert used < 0.5  # nobody goes on in the background
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_weights_whose_sum_exceeds_the_largest_float(gaps):
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(40, 3)), rng.normal(size=(60, 3)) + 6]
+    if gaps:
+        X[::7, 1] = np.nan
+    holed = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    holed[np.isnan(holed).all(axis=1)] = 0
+    models = [
+        MinkowskiWeightedKMeans(2, n_init=2, random_state=0).fit(X, sample_weight=weights)
+        for weights in (np.full(100, 2.0**40), np.full(100, 2.0**1023))
+    ]
+    plain, heavy = models
+    assert np.isfinite(heavy._mass.sum())
+    np.testing.assert_allclose(heavy._mass / heavy._mass.sum(), plain._mass / plain._mass.sum())
+    np.testing.assert_array_equal(heavy.labels_, plain.labels_)
+    np.testing.assert_array_equal(heavy.feature_weights_, plain.feature_weights_)
+    np.testing.assert_allclose(heavy.transform(holed), plain.transform(holed), rtol=1e-12)
+    assert heavy.diagnosis_ == plain.diagnosis_
+    assert heavy.score(X, sample_weight=np.full(100, 2.0**1023)) == -np.inf
+
+
+def test_profiles_of_huge_weights():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = MinkowskiWeightedKMeans(2, n_init=2, random_state=0).fit(X)
+    frame = model.profile_frame(X, sample_weight=np.full(60, 1e290))
+    assert frame.groupby("cluster")["size"].first().sum() == pytest.approx(6e291)
+    np.testing.assert_allclose(frame["center"], model.profile_frame(X)["center"])
+    with pytest.raises(ValueError, match=r"needs sample weights that sum to at most 1e\+300"):
+        model.profile_frame(X, sample_weight=np.full(60, 1e307))
+
+
+def test_gaps_in_new_rows_where_dispersions_exceed_the_largest_float():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[30:] += 8
+    holed = np.where(np.eye(3)[np.arange(60) % 3], np.nan, X)
+    plain, far = (
+        MinkowskiWeightedKMeans(2, p=4.0, n_init=2, random_state=0).fit(np.ldexp(X, exponent))
+        for exponent in (0, 400)
+    )
+    assert np.isinf(far.dispersions_).all()
+    np.testing.assert_allclose(
+        far.transform(np.ldexp(holed, 400)), np.ldexp(plain.transform(holed), 400), rtol=1e-12
+    )
+
+
+def test_k_means_plus_plus_where_powers_of_distances_nearly_vanish():
+    X = np.array([[0.0], [2.0**-21], [2.0**-21 * 1.5], [1.0]])
+    model = MinkowskiWeightedKMeans(3, p=50.0, init="k-means++", n_init=5, random_state=0)
+    assert sorted(np.bincount(model.fit(X).labels_)) == [1, 1, 2]

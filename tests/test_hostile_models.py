@@ -99,6 +99,8 @@ BAD = {
     "labels beyond": ("labels_", np.full(60, 9, dtype=np.int32)),
     "negative labels": ("labels_", np.full(60, -1, dtype=np.int32)),
     "names of others": ("feature_names_in_", np.array(["a"], dtype=object)),
+    "distances of gaps": ("_typical", np.ones((1, 1))),
+    "negative distances of gaps": ("_typical", -np.ones((2, 4))),
     "dispersions that are NaN": ("dispersions_", np.full((2, 4), np.nan)),
 }
 
@@ -218,7 +220,9 @@ def test_an_array_by_another_name_is_checked(tmp_path):
     with zipfile.ZipFile(path, "w") as new:
         for name, data in members.items():
             new.writestr(name, data)
-    with pytest.raises(ModelFileError, match=r"\.dat does not have the size in its header"):
+    with pytest.raises(
+        ModelFileError, match=r"\.dat is damaged: it does not have the size in its header"
+    ):
         load_model(path)
 
 

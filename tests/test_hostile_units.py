@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn.explanation import explain
 from cafelearn.persistence import load_model, save_model
 from cafelearn.selection import likelihood_score
@@ -118,3 +119,77 @@ def test_explanations_of_far_rows(X):
     assert found["share"].abs().sum() == pytest.approx(1)
     assert found.index[0] == "x1"
     assert not found.isna().any(axis=None)
+
+
+def test_the_mean_of_a_column_near_the_largest_float(X):
+    X = np.abs(X)
+    for exponent in (-1000, 1019):
+        scaler = RangeScaler().fit(np.ldexp(X, exponent))
+        np.testing.assert_array_equal(
+            np.ldexp(RangeScaler().fit(X).mean_, exponent), scaler.mean_
+        )
+
+
+def test_extreme_values_beside_gaps_that_nothing_scales(X):
+    mixed = X * [1.0, 1.0, 1e200, 1.0]
+    mixed[3, 0] = np.nan
+    with pytest.raises(ValueError, match=r"CAFE\(scaling=None\) cannot use column 2"):
+        CAFE(3, scaling=None, **OPTIONS).fit(mixed)
+
+
+class TestDask:
+    """Dask collections in extreme units: the fit of rows in memory."""
+
+    @pytest.fixture
+    def lazy(self):
+        return pytest.importorskip("dask.array").from_array
+
+    @pytest.mark.parametrize("exponent", EXPONENTS)
+    @pytest.mark.parametrize("scaling", ["range", "standard"])
+    def test_cafe_of_dask_collections(self, X, exponent, scaling, lazy):
+        X = np.ldexp(X, exponent)
+        options = OPTIONS | {"scaling": scaling, "p": (1.5, 2.0)}
+        memory = CAFE(3, **options).fit(X)
+        cafe = CAFE(3, **options).fit(lazy(X, chunks=(30, 4)))
+        np.testing.assert_array_equal(cafe.labels_, memory.labels_)
+        np.testing.assert_allclose(cafe.scaler_.mean_, memory.scaler_.mean_, rtol=1e-12)
+        np.testing.assert_allclose(
+            cafe.candidates_["score"], memory.candidates_["score"], rtol=1e-9
+        )
+
+    def test_values_that_nothing_scales_are_an_error(self, X, lazy):
+        mixed = lazy(X * [1.0, 1.0, 1e200, 1.0], chunks=(30, 4))
+        with pytest.raises(ValueError, match=r"CAFE\(scaling=None\) cannot use column 2"):
+            CAFE(3, scaling=None, **OPTIONS).fit(mixed)
+
+    def test_range_scaler(self, X, lazy):
+        X = np.ldexp(np.abs(X), 1019)
+        memory, other = (RangeScaler().fit(rows) for rows in (X, lazy(X, chunks=(30, 4))))
+        np.testing.assert_allclose(other.mean_, memory.mean_, rtol=1e-12)
+        np.testing.assert_array_equal(other.range_, memory.range_)
+
+    @pytest.mark.parametrize("p", [1.01, 2.0, 3.0, 20.0])
+    @pytest.mark.parametrize("exponent", EXPONENTS)
+    @pytest.mark.parametrize("init", ["random", "array", "callable"])
+    def test_mwkmeans_of_dask_collections(self, X, p, exponent, init, lazy):
+        X = np.ldexp(X * [1.0, 1.0, 0.1, 0.5], exponent)
+        inits = {"array": X[[0, 30, 60]], "callable": lambda X, k, random_state: X[:k]}
+        options = {"p": p, "n_init": 2, "random_state": 0, "init": inits.get(init, init)}
+        same_fit(MinkowskiWeightedKMeans(3, **options), X, lazy)
+
+    @pytest.mark.parametrize("offset", ["fixed", 2.0**40])
+    def test_offsets(self, X, offset, lazy):
+        model = MinkowskiWeightedKMeans(3, dispersion_offset=offset, n_init=2, random_state=0)
+        same_fit(model, np.ldexp(X, 600), lazy)
+
+    @pytest.mark.parametrize("p", [1.5, 2.0, 8.0])
+    def test_single_precision_of_dask_collections(self, X, p, lazy):
+        for rows in (X + 1e6, X * [1e-15, 1.0, 1.0, 1e15]):
+            model = MinkowskiWeightedKMeans(3, p=p, n_init=2, random_state=0)
+            same_fit(model, rows.astype(np.float32), lazy)
+
+
+def same_fit(model, X, lazy):
+    memory, other = clone(model).fit(X), clone(model).fit(lazy(X, chunks=(len(X), 4)))
+    for name in ("labels_", "cluster_centers_", "feature_weights_", "dispersions_", "inertia_"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(memory, name), name)

@@ -77,6 +77,47 @@ def test_parquet_bombs(columns, tmp_path):
         read_table(path)
 
 
+@pytest.mark.parametrize("columns", PARQUET.values(), ids=PARQUET)
+def test_parquet_bombs_in_a_directory(columns, tmp_path):
+    pytest.importorskip("dask")
+    table = pa.table(columns())
+    path = tmp_path / "t.parquet"
+    parquet.write_table(table, path, compression="zstd", row_group_size=max(1, len(table)))
+    with pytest.raises(ValueError, match=r"t\.parquet " + TOO_LARGE + r".* smaller row groups"):
+        read_large(tmp_path).frame.compute(scheduler="sync")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [
+        ((100_000_000, 2), (100_000_000, 2)),  # none of them written
+        ((1_000, 1_000_000), (1_000, 10)),  # all columns of a row are read together
+        ((10, 2), (100_000_000, 2)),  # chunks are unpacked whole
+        ((10**12, 2), (10, 2)),  # as many tasks
+    ],
+)
+def test_zarr_bombs(shape, chunks, zarr_format, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "t.zarr"
+    options = {"shape": shape, "chunks": chunks, "dtype": "f8", "zarr_format": zarr_format}
+    zarr.create_array(str(path), **options)
+    with pytest.raises(ValueError, match=r"t\.zarr " + TOO_LARGE):
+        read_large(path)
+
+
+def test_a_damaged_page_in_a_directory(tmp_path):
+    pytest.importorskip("dask")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": np.arange(1000.0)}), path, use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[4:40] = b"\xff" * 36
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"t\.parquet cannot be read as parquet: ") as raised:
+        read_large(tmp_path).frame.compute(scheduler="sync")
+    assert "\n" not in str(raised.value)
+
+
 def test_text_of_shared_prefixes(tmp_path):
     path = tmp_path / "t.parquet"
     table = pa.table({"a": pa.array(["x" * 1_000_000] * 800)})
@@ -144,16 +185,50 @@ def test_a_length_beyond_the_file_allocates_nothing(tmp_path):
     assert pa.default_memory_pool().max_memory() - before < 2**20
 
 
-@pytest.mark.parametrize(
-    "header", [b"{'descr': '<f8', ((((", b"{'descr': '<f8', 'shape': (9999999999, 3)}", b"'"]
-)
+def npy(shape, kind="<f8"):
+    return b"{'descr': '%b', 'fortran_order': False, 'shape': (%b), }" % (kind.encode(), shape)
+
+
+NPY = {
+    "open brackets": b"{'descr': '<f8', ((((",
+    "incomplete": b"{'descr': '<f8', 'shape': (9999999999, 3)}",
+    "an open quote": b"'",
+    "nested too deeply": b"-" * 5000 + b"1",
+    "too long": npy(b"2, 4") + b" " * 20_000,
+    "beyond the file": npy(b"9999999999, 4"),
+    "beyond 64 bits": npy(b"9" * 30 + b", 4"),
+    "negative": npy(b"-2, -4"),
+    "no integers": npy(b"True, 8"),
+    "objects": npy(b"2, 4", "|O"),
+    "no bytes": npy(b"2, 4", "|V0"),
+}
+
+
+@pytest.mark.parametrize("header", NPY.values(), ids=NPY)
 def test_damaged_headers_of_npy_files(header, tmp_path):
     pytest.importorskip("dask")
-    text = header.ljust(117) + b"\n"
-    (tmp_path / "t.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + text + bytes(64))
-    with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
-        read_large(tmp_path / "t.npy")
-    assert "\n" not in str(raised.value)
+    from cafelearn.distributed import from_npy
+
+    path = tmp_path / "t.npy"
+    text = header + b"\n"
+    path.write_bytes(b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text + bytes(64))
+    for read in (read_large, from_npy):
+        with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
+            read(path)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x93NUM", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", b"\x93NUMPY\x09\x00", b"PK\3\4"],
+)
+def test_files_that_are_no_arrays(data, tmp_path):
+    pytest.importorskip("dask")
+    from cafelearn.distributed import from_npy
+
+    (tmp_path / "t.npy").write_bytes(data)
+    with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: it"):
+        from_npy(tmp_path / "t.npy")
 
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
@@ -194,7 +269,7 @@ def test_pages_are_those_of_the_file(version, tmp_path):
         path, data_page_version=version, data_page_size=10_000, row_group_size=9_000
     )
     metadata = parquet.read_metadata(path)
-    for number, (column, pages) in enumerate(pages_of(path, metadata)):
+    for number, (column, pages) in enumerate(pages_of(path, metadata, range(4))):
         chunk = metadata.row_group(number // 4).column(column)
         assert sum(page.n_values for page in pages) == chunk.num_values
         # The size in the metadata includes that of the headers.

@@ -27,7 +27,7 @@ from cafelearn._candidates import (
     make_models,
 )
 from cafelearn._extractors import EXTRACTORS
-from cafelearn._gaps import fill_gaps, has_gaps
+from cafelearn._gaps import extremes, fill_gaps, has_gaps
 from cafelearn._labels import family_positions
 from cafelearn._loadings import make_loadings
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -426,7 +426,7 @@ class CAFE(
             mass, kept = countable_weights(weights), weights > 0
         candidates = make_candidates(self)
         if any(candidate.scaling is None for candidate in candidates):
-            check_unscaled(X, self)
+            check_unscaled(*extremes(X)[:2], self)
         for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
         # One scaled copy per scaling, not per candidate.

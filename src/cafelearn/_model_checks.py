@@ -1,7 +1,5 @@
 """Check the consistency of a model loaded from a file before it is used."""
 
-import io
-import math
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,6 +10,7 @@ from cafelearn._encoding import TableEncoder
 from cafelearn._extractors import EXTRACTORS
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
+from cafelearn._npy import read_header
 from cafelearn._tabular import TabularCAFE
 from cafelearn._variables import codes_of, of_variables
 
@@ -31,6 +30,7 @@ SHAPES = {
         "init_objectives_": "s",
         "_mass": "k",
         "_ranges": "m",
+        "_typical": "km",
         "labels_": "n",
     },
     "CAFE": {
@@ -52,10 +52,10 @@ SHAPES = {
     entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
 # May be missing: labels of lazy fits, and statistics that some options omit.
-OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges"}
+OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
 # Sums of powers and squares may be infinite; nothing may be NaN.
-UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "var_"}
-NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass"}
+UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
+NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass", "_typical"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
 
 
@@ -85,25 +85,10 @@ def check_archive(archive, size, descriptions):
 
 def _check_array(archive, member):
     with archive.open(member) as file:
-        start = io.BytesIO(file.read(2**16))
-    try:
-        version = np.lib.format.read_magic(start)
-    except ValueError:
-        raise UnsoundModel(f"{member.filename} is not an array") from None
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    if version not in readers:
-        raise UnsoundModel(f"the array {member.filename} has the unknown format {version}")
-    try:
-        shape, _, dtype = readers[version](start)
-    except Exception:
-        raise UnsoundModel(f"the header of the array {member.filename} is damaged") from None
-    if dtype.hasobject:
-        raise UnsoundModel(f"the array {member.filename} holds objects")
-    if math.prod(shape) * dtype.itemsize + start.tell() != member.file_size:
-        raise UnsoundModel(f"the array {member.filename} does not have the size in its header")
+        try:
+            read_header(file, member.file_size)
+        except ValueError as error:
+            raise UnsoundModel(f"the array {member.filename} is damaged: {error}") from None
 
 
 def check_model(model, n_features=None):

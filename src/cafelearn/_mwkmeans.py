@@ -426,7 +426,8 @@ class MinkowskiWeightedKMeans(
         X, model, n_threads = self._placed(X)
         sample_weight = check_weights(sample_weight, X, self)
         _, nearest = assign(X, model, n_threads)
-        return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
+        with np.errstate(over="ignore"):
+            return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
 
     def _placed(self, X):
         """Return the arguments of `assign` and `distances`: rows, model and threads."""

@@ -21,6 +21,9 @@ ROWS = 65_536
 NOTABLE = 0.2
 # Divides sums over nothing.
 TINY = np.finfo(np.float64).tiny
+# Sums of weights beyond this could overflow when merged, and those beyond the second are not
+# shown as whole numbers.
+LARGEST, COUNTS = 1e300, 2.0**53
 # Weights within this factor of each other count as equal.
 ALIKE = 1.01
 
@@ -176,6 +179,18 @@ def _empty_sums(n_clusters, n_columns):
     )
 
 
+def _total(weights):
+    """Sum weights, or raise if their sum is too large."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > LARGEST:
+        raise ValueError(
+            f"profile_frame needs sample weights that sum to at most {LARGEST:.0e}, got some "
+            f"of up to {weights.max():.3g}. Divide them by a constant."
+        )
+    return total
+
+
 def _batch_sums(X, labels, n_clusters, sample_weight):
     sums = _empty_sums(n_clusters, X.shape[1])
     for l in range(n_clusters):
@@ -186,7 +201,7 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
             continue
         members = np.asarray(X[chosen], dtype=np.float64)
         weight = np.ones(len(members)) if sample_weight is None else sample_weight[chosen]
-        sums.mass[l] = sums.observed[l] = weight.sum()
+        sums.mass[l] = sums.observed[l] = _total(weight)
         low, high = members.min(axis=0), members.max(axis=0)
         gaps = np.isnan(members) if np.isnan(low).any() else None
         if gaps is not None:
@@ -272,7 +287,8 @@ def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
     def cells(values):
         return np.broadcast_to(values, (k, m)).ravel()[flat]
 
-    sizes = sums.mass if (sums.mass % 1).any() else sums.mass.astype(np.int64)
+    counts = sums.mass.max() < COUNTS and not (sums.mass % 1).any()
+    sizes = sums.mass.astype(np.int64) if counts else sums.mass
     frame = pd.DataFrame(
         {
             "cluster": np.repeat(np.arange(k), m),

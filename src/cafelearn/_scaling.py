@@ -99,16 +99,20 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         half = high / 2 - low / 2
         # About the middle, so that neither the sum nor its rounding depends on the offset.
         middle = low + half
+        units = ordinary_units(low, high)
+        away = X - middle if units is None else (X - middle) * units
         if sample_weight is None:
-            shift = np.mean(X - middle, axis=0, dtype=np.float64)
+            shift = np.mean(away, axis=0, dtype=np.float64)
         else:
-            shift = np.average(X - middle, axis=0, weights=sample_weight)
+            shift = np.average(away, axis=0, weights=sample_weight)
         shift = np.asarray(shift)
         for v in np.flatnonzero(np.isnan(shift)) if gaps else ():
             there = ~np.isnan(X[:, v])
             weight = None if sample_weight is None else sample_weight[there]
-            away = np.float64(X[there, v] - middle[v])
-            shift[v] = np.average(away, weights=weight) if there.any() else 0.0
+            some = np.float64(away[there, v])
+            shift[v] = np.average(some, weights=weight) if there.any() else 0.0
+        if units is not None:
+            shift = shift / units
         self.mean_ = middle + shift.astype(X.dtype)
         constant = is_constant(low, high)
         self.mean_[constant] = low[constant]
@@ -171,7 +175,7 @@ def fit_scaler(scaler, X, sample_weight=None):
         units = ordinary_units(X.min(axis=0), X.max(axis=0))
         if units is not None:
             scaler.fit(X * units, sample_weight=sample_weight)
-            return _in_units_of_data(scaler, units)
+            return in_units_of_data(scaler, units)
     if scaler is None or sample_weight is None:
         return None if scaler is None else scaler.fit(X)
     if has_fit_parameter(scaler, "sample_weight"):
@@ -179,13 +183,13 @@ def fit_scaler(scaler, X, sample_weight=None):
     return scaler.fit(X[sample_weight > 0])
 
 
-def _in_units_of_data(scaler, units):
+def in_units_of_data(scaler, units):
     """Convert a StandardScaler fitted to rows times `units` to the units of the rows."""
     with np.errstate(over="ignore", under="ignore"):
         if scaler.mean_ is not None:
-            scaler.mean_ /= units
+            scaler.mean_ = scaler.mean_ / units
         if scaler.scale_ is not None:
-            scaler.scale_ /= units
+            scaler.scale_ = scaler.scale_ / units
             scaler.var_ = scaler.var_ / units / units
     return scaler
 

@@ -202,10 +202,10 @@ def ordinary_units(low, high):
     return np.ldexp(1.0, np.where(is_extreme, -np.maximum(exponents, -1000), 0))
 
 
-def check_unscaled(X, estimator):
+def check_unscaled(low, high, estimator):
     """Raise if rows that are to be used as they are have squares beyond the range of floats."""
-    peaks = np.abs(X).max(axis=0)
-    units = ordinary_units(peaks, peaks)
+    peaks = np.maximum(np.abs(low), np.abs(high))
+    units = ordinary_units(low, high)
     largest = int(np.argmax(peaks))
     if units is not None and units[largest] != 1:
         name = first_name(estimator, np.arange(len(peaks)) == largest)

@@ -40,6 +40,16 @@ CORPUS = [
     FIT
     | {"seed": 1843295939, "kind": "huge", "rows": 2, "columns": 1, "weights": "some_zero"}
     | {"n_clusters": 1, "p": 3.9376088239593874, "offset": 0.001, "init": "k-means++"},
+    # Powers of distances so small that waiting times for them are infinite.
+    FIT
+    | {"seed": 1046369241, "kind": "outlier", "rows": 4, "columns": 15, "n_clusters": 3}
+    | {
+        "dtype": "float64",
+        "p": 50.0,
+        "offset": "fixed",
+        "weighting": "uniform",
+        "init": "k-means++",
+    },
     # Labels that come back, of equal objectives.
     FIT
     | {"seed": 935058247, "kind": "almost_tied", "rows": 20, "columns": 8, "dtype": "float64"}

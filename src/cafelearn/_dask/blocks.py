@@ -217,6 +217,11 @@ class Blocks:
         other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
         return other
 
+    def widen(self):
+        """Let later passes see the rows in float64."""
+        self.dtype = np.dtype(np.float64)
+        self._reading = self._reading._replace(dtype=self.dtype)
+
     def normalise_weights(self, exponent, heaviest):
         """Multiply the weights in later passes by a power of two; `heaviest` is the largest."""
         self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)

@@ -23,6 +23,7 @@ from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._solver.placing import assign, make_model
 from cafelearn._structure import ROWS
+from cafelearn._validation import check_unscaled, ordinary_units
 from cafelearn._variable_scaling import scale_as_one, scaling_key
 from cafelearn._variables import (
     largest_sums,
@@ -42,7 +43,10 @@ def fit_cafe(estimator, X):
     seeds = seed_sequence(estimator.random_state).spawn(3)
     for_models, for_extractor, for_test = seeds
     extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
-    moments = blocks.reduce(find_moments, combine_moments, None)
+    if any(candidate.scaling is None for candidate in candidates):
+        check_unscaled(extents.low, extents.high, estimator)
+    units = ordinary_units(extents.low, extents.high)
+    moments = blocks.reduce(find_moments, combine_moments, units)
     set_variables(estimator)
     codes, sums, one_hot = variable_codes(estimator), None, None
     if several_columns(codes).any():
@@ -52,7 +56,7 @@ def fit_cafe(estimator, X):
     scalers, scalings = {}, {}
     for key, candidate in {scaling_key(c, codes): c for c in candidates}.items():
         scaler = make_scaler(candidate.scaling)
-        scalers[key] = _fit_scaler(scaler, moments, extents, blocks, for_extractor)
+        scalers[key] = _fit_scaler(scaler, moments, extents, units, blocks, for_extractor)
         if sums is not None:
             scale_as_one(scaler, candidate, codes, extents.low, extents.high, sums)
         scalings[key] = blocks, extents
@@ -63,7 +67,7 @@ def fit_cafe(estimator, X):
     variance = moments.scatter / moments.count
     shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
     low, high = extents.low, extents.high
-    frame = make_frame(moments.mean, variance, low, high, shares, codes, one_hot)
+    frame = make_frame(moments.mean, variance, low, high, shares, codes, one_hot, units)
 
     def fit(models, filled):
         return fit_models(models, blocks, seen, estimator.verbose, filled_starts=filled)
@@ -128,8 +132,8 @@ def _balance_parts(estimator, blocks):
     estimator._balance_parts(moments.scatter / moments.count)
 
 
-def _fit_scaler(scaler, moments, extents, blocks, seed):
-    if scaler is not None and not fit_scaler(scaler, moments, extents):
+def _fit_scaler(scaler, moments, extents, units, blocks, seed):
+    if scaler is not None and not fit_scaler(scaler, moments, extents, units):
         scaler.fit(sample(blocks, seed))
     return scaler
 

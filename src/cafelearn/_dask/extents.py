@@ -13,7 +13,7 @@ class Extents(NamedTuple):
     """Statistics of the rows that the other passes need."""
 
     lengths: tuple  # rows of each block
-    mass: float  # sum of all weights
+    mass: float  # sum of all weights, which may overflow before they are normalised
     heaviest: float  # the largest of them
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
     high: np.ndarray  # (m,) largest values
@@ -34,9 +34,11 @@ def find_extents(rows, request):
         high = np.fmax.reduce(used, axis=0, initial=-np.inf)
         missing = np.isnan(X)
         observed, empty = ~missing.all(axis=0), np.flatnonzero(missing.all(axis=1))
+    with np.errstate(over="ignore"):
+        mass = float(rows.sample_weight.sum())
     return Extents(
         (len(X),),
-        float(rows.sample_weight.sum()),
+        mass,
         float(rows.sample_weight.max(initial=0.0)),
         low,
         high,
@@ -83,8 +85,18 @@ def measure(estimator, blocks):
         check_enough_rows(estimator, blocks)
     if hasattr(estimator, "init"):
         check_init(estimator, len(blocks))
+    found = _without_gaps(found)
+    check_span(found.low, found.high, estimator)
+    return found
+
+
+def measure_again(blocks):
+    """Extents of blocks that were measured before their weights or units changed."""
+    return _without_gaps(blocks.reduce(find_extents, combine_extents, None))
+
+
+def _without_gaps(found):
     # Columns that are observed in rows without weight alone do not vary.
     low, high = (np.where(np.isinf(ends), 0, ends) for ends in (found.low, found.high))
-    check_span(low, high, estimator)
     row = np.where(np.isnan(found.row), low, found.row)
     return found._replace(low=low, high=high, row=row)

@@ -1,11 +1,13 @@
 """Arrays on disk as Dask arrays."""
 
+import os
 from os import PathLike
 from os.path import abspath
 
 import dask.array as da
 import numpy as np
 
+from cafelearn._npy import read_header
 from cafelearn._solver.kernels.geometry import chunk_rows as kernel_rows
 
 # Rows of one block, in chunks of the kernels: some 32 MB.
@@ -47,22 +49,28 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
     """
     # Workers may have been started in another directory.
     path = abspath(path)
-    mapped = np.load(path, mmap_mode="r")
-    if mapped.ndim != 2:
+    with open(path, "rb") as file:
+        try:
+            shape, dtype = read_header(file, os.fstat(file.fileno()).st_size)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be read as an array: {error}.") from None
+    if len(shape) != 2 or not shape[1]:
         raise ValueError(
-            f"from_npy needs an array of 2 dimensions, got {mapped.ndim} in {path}."
+            f"from_npy needs an array of 2 dimensions with columns, got {shape} in {path}."
         )
+    if dtype.kind not in "biuf":
+        raise ValueError(f"from_npy needs numbers, got {dtype} in {path}.")
     if chunk_rows is None:
-        chunk_rows = CHUNKS_PER_BLOCK * kernel_rows(mapped.shape[1])
+        chunk_rows = CHUNKS_PER_BLOCK * kernel_rows(shape[1])
     elif chunk_rows < 1:
         raise ValueError(f"from_npy needs chunk_rows >= 1, got {chunk_rows}.")
-    chunks = da.core.normalize_chunks((chunk_rows, -1), mapped.shape)
+    chunks = da.core.normalize_chunks((chunk_rows, -1), shape)
     return da.map_blocks(
         _read,
         path=path,
         chunks=chunks,
-        dtype=mapped.dtype,
-        meta=np.empty((0, 0), dtype=mapped.dtype),
+        dtype=dtype,
+        meta=np.empty((0, 0), dtype=dtype),
     )
 
 

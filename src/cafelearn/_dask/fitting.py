@@ -3,17 +3,18 @@
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from cafelearn._dask.descending import Descent, descend
-from cafelearn._dask.extents import combine_extents, find_extents, measure
+from cafelearn._dask.extents import measure, measure_again
 from cafelearn._dask.inputs import make_blocks
 from cafelearn._dask.lazy import blockwise
 from cafelearn._dask.sampling import sample
 from cafelearn._dask.starts import draw_samples, make_starts
 from cafelearn._solver.descent import Seed, one_cluster_problem
-from cafelearn._solver.scales import data_scale, half_span
+from cafelearn._solver.scales import data_scale, exceeds_single, extreme_unit, half_span
 from cafelearn._solver.seeding import groups_of
 from cafelearn._solver.starts import (
     NO_UNITS,
@@ -36,16 +37,35 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
     """Fit a MinkowskiWeightedKMeans; returns the number of clusters that have members."""
     blocks = make_blocks(estimator, X, sample_weight)
     extents = measure(estimator, blocks)
-    units = NO_UNITS
+    before = blocks.dtype
+    if before == np.float32 and exceeds_single(extents.low, extents.high, estimator.p):
+        blocks.widen()
+    exponent = 0
     if blocks.weights is not None:
-        units = Units(weight_exponent=weight_exponent(extents.heaviest))
-        blocks.normalise_weights(units.weight_exponent, extents.heaviest)
-        if units != NO_UNITS:
-            extents = blocks.reduce(find_extents, combine_extents, None)
-    (n_found,) = fit_models([estimator], blocks, [(blocks, extents)], estimator.verbose, units)
+        exponent = weight_exponent(extents.heaviest)
+        blocks.normalise_weights(exponent, extents.heaviest)
+    if blocks.weights is not None or blocks.dtype != before:
+        # Rows of negligible weight do not count.
+        extents = measure_again(blocks)
+    scale, _ = data_scale(extents.low, extents.high)
+    units, seen = Units(extreme_unit(scale, blocks.dtype), exponent), (blocks, extents)
+    if units.data != 1:
+        near = blocks.scaled(Multiplied(units.data))
+        seen = near, measure_again(near)
+    (n_found,) = fit_models([estimator], blocks, [seen], estimator.verbose, units)
     array = known_lengths(blocks)
     estimator.labels_ = blockwise(estimator, "predict", array, blocks.dtype)
     return n_found
+
+
+class Multiplied(NamedTuple):
+    """A scaler that multiplies rows by one number."""
+
+    factor: float
+
+    def transform(self, X):
+        """Multiply rows."""
+        return X * X.dtype.type(self.factor)
 
 
 def sample_rows(estimator, X, seed, at_most):

@@ -11,13 +11,17 @@ from sklearn.utils.extmath import svd_flip
 from cafelearn._dask.extents import measure
 from cafelearn._dask.inputs import make_blocks
 from cafelearn._gaps import has_gaps, observed_moments
-from cafelearn._scaling import RangeScaler
+from cafelearn._scaling import RangeScaler, in_units_of_data
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.scales import is_constant
+from cafelearn._validation import ordinary_units
 
 
 class Moments(NamedTuple):
-    """Count, mean and sums of squares about the mean of observed values, in float64."""
+    """Count, mean and sums of squares about the mean of observed values, in float64.
+
+    Mean and scatter are those of the rows times their units.
+    """
 
     # Tuples have a method of this name.
     count: int | np.ndarray  # type: ignore[assignment]  # (m,) if values are missing
@@ -25,12 +29,12 @@ class Moments(NamedTuple):
     scatter: np.ndarray  # (m,) or, with products, (m, m)
 
 
-def find_moments(rows, request):
-    """Moments of the features of one block."""
-    return moments_of(rows.X, products=False)
+def find_moments(rows, units):
+    """Moments of the features of one block; `units` are those of `ordinary_units`."""
+    return moments_of(rows.X, products=False, units=units)
 
 
-def moments_of(X, products):
+def moments_of(X, products, units=None):
     """Moments of an array; some rows at a time, to keep the float64 copies small."""
     n_features = X.shape[1]
     shape = (n_features, n_features) if products else n_features
@@ -38,6 +42,7 @@ def moments_of(X, products):
     step = 4 * chunk_rows(n_features)
     for first in range(0, len(X), step):
         some = X[first : first + step].astype(np.float64)
+        some = some if units is None else some * units
         if has_gaps(some):
             count = (~np.isnan(some)).sum(axis=0)
             mean, variance = observed_moments(some)
@@ -68,12 +73,16 @@ def combine_moments(parts):
     return total
 
 
-def fit_scaler(scaler, moments, extents):
-    """Fit a RangeScaler or StandardScaler; return False for any other scaler."""
+def fit_scaler(scaler, moments, extents, units=None):
+    """Fit a RangeScaler or StandardScaler; return False for any other scaler.
+
+    `units` are those of the moments.
+    """
     if type(scaler) is RangeScaler:
         low, high, dtype = extents.low, extents.high, extents.low.dtype
         constant = is_constant(low, high)
-        scaler.mean_ = np.where(constant, low, moments.mean.astype(dtype))
+        mean = moments.mean if units is None else moments.mean / units
+        scaler.mean_ = np.where(constant, low, mean.astype(dtype))
         scaler.range_ = np.where(constant, dtype.type(1), 2 * (high / 2 - low / 2))
     elif type(scaler) is StandardScaler:
         variance = moments.scatter / moments.count
@@ -86,6 +95,8 @@ def fit_scaler(scaler, moments, extents):
             else None
         )
         scaler.n_samples_seen_ = moments.count
+        if units is not None:
+            in_units_of_data(scaler, units)
     else:
         return False
     scaler.n_features_in_ = len(moments.mean)
@@ -96,7 +107,9 @@ def fit_range_scaler(scaler, X):
     """Fit a RangeScaler to a Dask collection."""
     blocks = make_blocks(scaler, X)
     extents = measure(scaler, blocks)
-    fit_scaler(scaler, blocks.reduce(find_moments, combine_moments, None), extents)
+    units = ordinary_units(extents.low, extents.high)
+    moments = blocks.reduce(find_moments, combine_moments, units)
+    fit_scaler(scaler, moments, extents, units)
     return scaler
 
 

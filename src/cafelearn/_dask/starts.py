@@ -204,6 +204,7 @@ def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_sta
     `starts.prepare`.
     """
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
+    unit = jobs[0].units.data
     if isinstance(init, str):
         X, weights = blocks.reduce(fetch_all, combine_all, None)
     else:
@@ -211,7 +212,9 @@ def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_sta
     for job, offset, middle in zip(jobs, offsets, middles, strict=True):
         shown = X if X is None else _filled(X, middle)
         if not isinstance(init, str):
-            job.start = partial(_given, init, shown, blocks, n_clusters)
+            if shown is not None and unit != 1:
+                shown = shown / shown.dtype.type(unit)
+            job.start = partial(_given, init, shown, blocks, n_clusters, unit)
         elif filled_starts:
             job.on_sample = sample_job(job, shown, weights, extents.low, extents.high, offset)
         else:
@@ -219,8 +222,8 @@ def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_sta
             job.start = seeding.make_start(job.estimator, rows)
 
 
-def _given(init, shown, blocks, n_clusters, seed):
-    return seeding.given_centers(init, shown, blocks, n_clusters, seed), None, None
+def _given(init, shown, blocks, n_clusters, unit, seed):
+    return seeding.given_centers(init, shown, blocks, n_clusters, seed, unit), None, None
 
 
 def fetch_all(rows, request):

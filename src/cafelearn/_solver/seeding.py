@@ -37,6 +37,8 @@ KEPT_BITS = 24
 TIE = 1e-9
 # Values closer to the smallest one than this fraction of the range count as equal to it.
 NOTHING = 2.0**-45
+# Waiting times for weaker pulls would be infinite.
+SMALLEST_PULL = 2.0**-900
 
 
 def groups_of(estimator, low, high):
@@ -310,6 +312,8 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
         pull = draw.mass if l == 0 else pull_of(draw, sample_weight * nearest)
         if not pull.any():  # every row is a centre already
             pull = draw.mass
+        elif pull.max() < SMALLEST_PULL:
+            pull = pull / SMALLEST_PULL
         times = waiting_times(draw, rng, pull)
         chosen = first_to_come(times, n_trials(n_clusters) if l else 1)
         candidates = X[draw.first[chosen]]

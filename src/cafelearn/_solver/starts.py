@@ -39,6 +39,8 @@ from cafelearn._variables import set_variables, used_columns, variable_codes
 
 # Starts often end in the same clustering; rounding must not affect the choice between them.
 TIE = 1e-9
+# Exponent that the sum of the fitted masses stays below.
+LARGEST_MASS = 1020
 # With early_stopping, this many starts run to their end; the others must beat the best of them.
 PILOTS = 5
 
@@ -395,7 +397,18 @@ def set_attributes(job):
     estimator.n_iter_ = result.n_iter
     estimator.stop_reason_ = result.stop_reason
     estimator._scale = job.problem.scale * unit
-    estimator._mass = np.ldexp(result.mass, -job.units.weight_exponent)
+    estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.units))
     estimator._ranges = job.ranges.astype(np.float64)
-    # None for complete data, of which the dispersions tell it.
-    estimator._typical = None if result.typical is None else result.typical / unit
+    # None for complete data, of which mass and dispersions tell it if they are finite.
+    estimator._typical = None
+    if result.typical is not None or not np.isfinite(estimator.dispersions_).all():
+        with np.errstate(over="ignore"):
+            estimator._typical = typical_distances(result, estimator.p) / unit
+
+
+def _mass_exponent(result, units):
+    """Exponent of the power of two that brings masses back to the weights of the user.
+
+    If the sum of those exceeds the largest float, masses are smaller by a power of two.
+    """
+    return min(-units.weight_exponent, LARGEST_MASS - int(np.frexp(result.mass.sum())[1]))

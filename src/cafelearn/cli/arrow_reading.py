@@ -5,6 +5,7 @@ checked here: sizes before anything is unpacked, offsets before anything is conv
 """
 
 import struct
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -19,10 +20,30 @@ EXPANDED, ROWS = 128 << 20, 65_536
 NUMBER, TEXT, OBJECT, NESTED = 16, 64, 128, 256
 FEATHER = b"ARROW1\0\0"
 PARTS = "If that is right, put it in a directory to read it in parts."
+GROUPS = "If that is right, write it with smaller row groups."
 
 
 def read_arrow(path, kind):
     """The data frame in a Parquet or Feather file."""
+    read = _read_parquet if kind == "parquet" else _read_feather
+    with reading(path, kind):
+        table = read(path)
+        table.validate(full=True)
+        check_memory(path, table.nbytes + _needed_by_views(table))
+        return table.to_pandas()
+
+
+def read_row_group(path, number, columns):
+    """Some columns of a row group of a Parquet file, as a table of Arrow."""
+    with reading(path, "parquet"):
+        table = _read_parquet(path, [number], columns, GROUPS)
+        table.validate(full=True)
+        return table
+
+
+@contextmanager
+def reading(path, kind):
+    """Raise what Arrow raises in the body as an error of one line that names the file."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -30,12 +51,8 @@ def read_arrow(path, kind):
             "Reading Parquet and Feather needs the package pyarrow: "
             "pip install 'cafelearn[cli]'."
         ) from error
-    read = _read_parquet if kind == "parquet" else _read_feather
     try:
-        table = read(path)
-        table.validate(full=True)
-        check_memory(path, table.nbytes + _needed_by_views(table))
-        return table.to_pandas()
+        yield
     # Damaged pandas metadata raises lookup and type errors; damaged sizes raise errors of
     # memory, integers and headers.
     except (
@@ -52,8 +69,11 @@ def read_arrow(path, kind):
         raise ValueError(f"{path} cannot be read as {kind}: {words}.") from None
 
 
-def _read_parquet(path):
-    """Read in batches, because repeated text expands when it is converted."""
+def _read_parquet(path, groups=None, columns=None, advice=PARTS):
+    """Read in batches, because repeated text expands when it is converted.
+
+    `groups` and `columns` are those to read, all if not given.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -61,18 +81,22 @@ def _read_parquet(path):
         schema, leaves = file.schema_arrow, file.metadata.schema
         _check_types(path, schema)
         cells = _cells(schema)
+        groups = range(file.metadata.num_row_groups) if groups is None else groups
         needed, longest = 0, 1
-        for number, pages in pages_of(path, file.metadata):
+        for number, pages in pages_of(path, file.metadata, groups):
             leaf = leaves.column(number)
             cell = cells.get(leaf.path, NESTED) + 2 * max(leaf.length, 0)
             needed += sum(page.size + page.n_values * cell for page in pages)
-            check_memory(path, needed, PARTS)
+            check_memory(path, needed, advice)
             longest = max([longest, *(page.size for page in pages if page.expands)])
         batches, expanded = [], 0
-        for batch in file.iter_batches(max(1, min(EXPANDED // longest, ROWS))):
+        size = max(1, min(EXPANDED // longest, ROWS))
+        for batch in file.iter_batches(size, list(groups), columns):
             expanded += 2 * batch.nbytes
-            check_memory(path, max(needed, expanded), PARTS)
+            check_memory(path, max(needed, expanded), advice)
             batches.append(batch)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in batches[0].schema.names])
     return pa.Table.from_batches(batches, schema)
 
 

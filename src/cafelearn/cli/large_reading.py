@@ -1,5 +1,6 @@
 """Read tables larger than memory as Dask dataframes: Parquet directories and arrays."""
 
+import math
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -7,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn._words import listed
+from cafelearn.cli.arrow_reading import GROUPS, read_row_group, reading
+from cafelearn.cli.limits import COLUMN, check_memory
 from cafelearn.cli.reading import repaired
 
 PARQUET = (".parquet", ".parq", ".pq")
@@ -14,6 +17,8 @@ PARQUET = (".parquet", ".parq", ".pq")
 # as much to encode and assign a partition.
 PARTITION = 8 * 2**20
 LARGE = 256 * 2**20
+# Estimate of the bytes of a task of Dask that reads a chunk.
+TASK = 1_000
 # Names of unnamed indexes in pandas and Dask.
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
@@ -121,6 +126,7 @@ def _pieces(files, remark):
                 continue
             # Repeated values take few bytes in the file, so use the size in memory.
             own_size = max(group.total_byte_size, 8 * group.num_rows * group.num_columns)
+            check_memory(file, own_size, GROUPS)
             largest = max(largest, own_size)
             if size + own_size > PARTITION:
                 pieces.append([])
@@ -138,18 +144,10 @@ def _pieces(files, remark):
 
 
 def _metadata(file):
-    try:
-        import pyarrow as pa
+    with reading(file, "parquet"):
         from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "Reading Parquet needs the package pyarrow: pip install 'cafelearn[cli]'."
-        ) from error
-    try:
+
         return parquet.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
-        words = str(error).splitlines()[0].rstrip(".")
-        raise ValueError(f"{file} cannot be read as parquet: {words}.") from None
 
 
 def _check_schema(file, own, first, schema):
@@ -179,9 +177,8 @@ def _check_schema(file, own, first, schema):
 
 def _read_piece(piece, columns=None):
     import pyarrow as pa
-    from pyarrow import parquet
 
-    tables = [parquet.ParquetFile(file).read_row_group(n, columns) for file, n in piece]
+    tables = [read_row_group(Path(file), number, columns) for file, number in piece]
     # Columns are selected by name, because their order may differ between files.
     tables = [table.select(columns or tables[0].schema.names) for table in tables]
     return pa.concat_tables(tables).to_pandas(ignore_metadata=True)
@@ -190,7 +187,9 @@ def _read_piece(piece, columns=None):
 def _read_array(path):
     import dask.dataframe as dd
 
-    X = _open_zarr(path) if path.is_dir() else _open_npy(path)
+    from cafelearn.distributed import from_npy
+
+    X = _open_zarr(path) if path.is_dir() else from_npy(path)
     if X.ndim != 2 or not X.shape[1]:
         raise ValueError(f"{path} needs rows and columns, but has the shape {X.shape}.")
     if X.dtype.kind not in "biuf":
@@ -200,16 +199,6 @@ def _read_array(path):
     X = X.rechunk({1: -1})
     frame = dd.from_dask_array(X, columns=[f"x{v}" for v in range(X.shape[1])])
     return Large(frame, list(X.chunks[0]), {})
-
-
-def _open_npy(path):
-    from cafelearn.distributed import from_npy
-
-    try:
-        return from_npy(path)
-    except Exception as error:  # a damaged header fails in Python's tokenizer or parser, too
-        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise ValueError(f"{path} cannot be read as an array: {words}.") from None
 
 
 def _open_zarr(path):
@@ -222,11 +211,28 @@ def _open_zarr(path):
             f"Reading {path} needs the package zarr: pip install 'cafelearn[dask]'."
         ) from error
     try:
-        chunks = da.from_zarr(str(path)).chunks
-        source = _ZarrBlocks(zarr.open_array(str(path), mode="r"), path)
+        array = zarr.open_array(str(path), mode="r")
+        needed = _needed_by_zarr(array)
     except Exception as error:  # zarr's errors have no common class
         raise _not_zarr(path, error) from None
+    check_memory(path, needed, "If that is right, write it in smaller chunks.")
+    try:
+        chunks = da.from_zarr(str(path)).chunks
+        source = _ZarrBlocks(array, path)
+    except Exception as error:
+        raise _not_zarr(path, error) from None
     return da.from_array(source, chunks=chunks, meta=np.empty((0, 0), dtype=source.dtype))
+
+
+def _needed_by_zarr(array):
+    """Bytes to list the chunks of an array and to read those of the same rows."""
+    shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
+    n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
+    rows = min(chunk[0], shape[0]) if shape else 0
+    # Chunks are unpacked whole, also those that reach beyond the array.
+    whole = math.prod(chunk) * array.dtype.itemsize
+    joined = rows * math.prod(shape[1:]) * max(array.dtype.itemsize, 8)
+    return TASK * n_chunks + whole + 2 * joined + COLUMN * math.prod(shape[1:])
 
 
 def _not_zarr(path, error):

@@ -22,6 +22,8 @@ LINE_ENDS = (b"\n", b"\r")
 def check_memory(path, needed, advice=""):
     """Raise if a table of an estimated `needed` bytes is too large for its file or for memory.
 
+    Of a table that is read in parts, `needed` is what one of them takes.
+
     `advice` is a sentence for a table that is too large for its file.
     """
     if needed > memory():
@@ -29,8 +31,11 @@ def check_memory(path, needed, advice=""):
             f"{path} was not read: it would need about {needed / 1e9:.1f} GB, more than this "
             "computer's memory."
         )
-    size = path.stat().st_size
-    if needed > max(ALWAYS, RATIO * size):
+    if needed <= ALWAYS:
+        return
+    files = path.rglob("*") if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    if needed > RATIO * size:
         raise ValueError(
             f"{path} was not read: it has {size:,} bytes and would need about "
             f"{needed / 1e9:.1f} GB, more than {RATIO:,} times as much. {advice}".rstrip()

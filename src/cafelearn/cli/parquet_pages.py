@@ -24,13 +24,13 @@ class Page(NamedTuple):
     expands: bool  # whether its text, or references to it, may expand beyond its bytes
 
 
-def pages_of(path, metadata):
-    """(column, its pages) for every column of every row group.
+def pages_of(path, metadata, groups):
+    """(column, its pages) for every column of some row groups.
 
     `metadata` is pyarrow's. Raises ValueError where headers are damaged.
     """
     with open(path, "rb") as file:
-        for group in range(metadata.num_row_groups):
+        for group in groups:
             columns = metadata.row_group(group)
             for number in range(columns.num_columns):
                 chunk = columns.column(number)

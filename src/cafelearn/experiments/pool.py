@@ -1,14 +1,13 @@
 """Run the samples of an experiment on the processes of this machine or on a Dask cluster."""
 
 import os
-import threading
-import time
 from concurrent.futures import BrokenExecutor
 from functools import cache, lru_cache
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import ShutdownExecutorError
 
+from cafelearn._parent import end_with
 from cafelearn.experiments.progress import Clock
 from cafelearn.experiments.store import Store
 
@@ -59,14 +58,16 @@ def _here(experiment, todo, settings, store):
 
 def _in_processes(experiment, todo, settings, store, n_jobs):
     """Run in processes that commit their own records; a death loses only the current run."""
-    directory, parent, losses = str(store.path.parent), os.getpid(), 0
+    directory, losses = str(store.path.parent), 0
+    # The first thing that workers do, before they import what their tasks need.
+    watch = {"initializer": end_with, "initargs": (os.getpid(),)}
     while todo:
         before = store.ended(include_failed=False)
         try:
-            with parallel_config(backend="loky", inner_max_num_threads=1):
+            with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
                 workers = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
                 yield from workers(
-                    delayed(_work)(directory, experiment, sample, methods, settings, parent)
+                    delayed(_work)(directory, experiment, sample, methods, settings)
                     for sample, methods in todo
                 )
             return
@@ -125,30 +126,11 @@ def _remaining(todo, done):
     return [(sample, methods) for sample, methods in left if methods]
 
 
-def _work(directory, experiment, sample, methods, settings, parent):
-    _end_with(parent)
+def _work(directory, experiment, sample, methods, settings):
     for method in methods:
         _warm_up(experiment, experiment.trial(sample), method)
     store = _open(directory, settings, experiment)
     return _run_into(store, experiment, sample, methods, settings)
-
-
-@cache
-def _end_with(parent):
-    """End this worker soon after the process that started it, however that ended.
-
-    It may have ended already: a worker takes seconds to start, and finds its task in a pipe.
-    """
-
-    def watch():
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    if os.name == "posix":
-        if os.getppid() != parent:
-            os._exit(1)
-        threading.Thread(target=watch, daemon=True).start()
 
 
 def _run_into(store, experiment, sample, methods, settings):
