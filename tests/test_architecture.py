@@ -39,6 +39,7 @@ ORDER = (
     "_solver.descent",
     "_compiling_note",
     "_solver.placing",
+    "_solver.draws",
     "_solver.seeding",
     "_validation",
     "_profiles",

@@ -155,7 +155,7 @@ class TestCache:
 
     def test_an_edit_of_another_file_is_noticed(self, source):
         code = (
-            "import numpy as np; from cafelearn._solver.seeding import _row_codes;"
+            "import numpy as np; from cafelearn._solver.draws import _row_codes;"
             "print(_row_codes(np.eye(1), np.zeros(1), np.ones(1))[0])"
         )
 

@@ -81,7 +81,7 @@ def small():
 @pytest.fixture
 def coded(monkeypatch):
     """Few rows are drawn as many are."""
-    monkeypatch.setattr("cafelearn._solver.seeding.RANKED_ROWS", 0)
+    monkeypatch.setattr("cafelearn._solver.draws.RANKED_ROWS", 0)
 
 
 def same_bits(one, other):
@@ -128,7 +128,7 @@ class TestSameAsInMemory:
     @pytest.mark.parametrize("ranked_rows", [0, 5_000])
     @pytest.mark.parametrize("init", ["random", "k-means++"])
     def test_starts_with_ties_and_weights(self, init, ranked_rows, monkeypatch):
-        monkeypatch.setattr("cafelearn._solver.seeding.RANKED_ROWS", ranked_rows)
+        monkeypatch.setattr("cafelearn._solver.draws.RANKED_ROWS", ranked_rows)
         rng = np.random.default_rng(0)
         X = rng.integers(4, size=(500, 3)).astype(float)
         weights = rng.integers(0, 4, size=500).astype(float)

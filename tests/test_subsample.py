@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._solver import seeding
+from cafelearn._solver import draws
 from cafelearn._solver.starts import prepare
 from conftest import make_blobs
 
@@ -32,8 +32,8 @@ def same_fit(one, other):
 class TestSample:
     def draw(self, X, weights=None, size=100, seed=0):
         weights = np.ones(len(X)) if weights is None else weights
-        draw = seeding.rows_to_draw(X, weights, X.min(axis=0), X.max(axis=0))
-        return seeding.draw_sample(X, draw, size, np.random.default_rng(seed))
+        draw = draws.rows_to_draw(X, weights, X.min(axis=0), X.max(axis=0))
+        return draws.draw_sample(X, draw, size, np.random.default_rng(seed))
 
     def test_rows_of_the_data_each_once(self, rows):
         found, mass = self.draw(rows)

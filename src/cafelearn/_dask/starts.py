@@ -1,7 +1,7 @@
-"""Initial centres on blocks of rows: the same rows that `cafelearn._solver.seeding` draws.
+"""Initial centres on blocks of rows: the same rows that `cafelearn._solver.draws` draws.
 
 Small collections are fetched whole. From larger ones a sample of distinct rows is drawn: those
-with the shortest waiting times (`seeding.coded_times`). The weight of a distinct row may be
+with the shortest waiting times (`draws.coded_times`). The weight of a distinct row may be
 spread over many blocks, so this is a top-k query on a sum over blocks, as in the three-phase
 uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, the time of
 its part in at least one of C blocks is at most C x. In the first pass each block names these
@@ -16,7 +16,7 @@ import numpy as np
 
 from cafelearn._dask.cache import CACHE
 from cafelearn._gaps import fill_columns
-from cafelearn._solver import seeding
+from cafelearn._solver import draws, seeding
 from cafelearn._solver.starts import gapped_sample_job, sample_job, sample_seed
 
 # Kind of these entries in the cache.
@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """All queries and their common settings; see `seeding.coded_draw`."""
+    """All queries and their common settings; see `draws.coded_draw`."""
 
     low: np.ndarray
     spans: np.ndarray
@@ -50,9 +50,9 @@ def _draw(rows, frame):
     key = (rows.fit, STARTS, rows.number)
     stored = CACHE.get(key, 0)
     if stored is not None:
-        return seeding.Draw(*stored)
+        return draws.Draw(*stored)
     X = _filled(rows.X, frame.middle)
-    draw = seeding.coded_draw(X, rows.sample_weight, frame.spans, frame.low)
+    draw = draws.coded_draw(X, rows.sample_weight, frame.spans, frame.low)
     CACHE.put(key, 0, tuple(draw))
     return draw
 
@@ -61,7 +61,7 @@ def name_candidates(rows, frame):
     """For each query the codes of rows that may be drawn, and whether these are all rows."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
-        times = seeding.coded_times(draw.codes, query.salt, draw.mass)
+        times = draws.coded_times(draw.codes, query.salt, draw.mass)
         named = times <= query.bound
         found.append((draw.codes[named], bool((named | np.isinf(times)).all())))
     return found
@@ -131,7 +131,7 @@ def _draw_rows(blocks, extents, middle, queries, count):
     """The `count` first rows of each query, their times and their masses."""
     low, spans = (
         extents.low.astype(np.float64),
-        seeding.positive_spans(extents.low, extents.high),
+        draws.positive_spans(extents.low, extents.high),
     )
     drawn, waiting = [None] * len(queries), list(range(len(queries)))
     # A few more rows than needed are expected below the bound, so it is seldom raised.
@@ -146,8 +146,8 @@ def _draw_rows(blocks, extents, middle, queries, count):
         summed = blocks.reduce(sum_masses, add_up, frame._replace(queries=asked))
         again = []
         for i, query, mass, (_, complete) in zip(waiting, asked, summed, named, strict=True):
-            times = seeding.coded_times(query.codes, query.salt, mass)
-            chosen = seeding.first_to_come(times, count)
+            times = draws.coded_times(query.codes, query.salt, mass)
+            chosen = draws.first_to_come(times, count)
             if complete or (times <= bounds[i]).sum() >= count:
                 drawn[i] = query.codes[chosen], times[chosen], mass[chosen]
             else:
@@ -180,7 +180,7 @@ def draw_samples(jobs, blocks, extents, offsets, middles):
     `middles` are what the gaps of each job's rows are filled with, None for complete rows.
     """
     rngs = [np.random.default_rng(sample_seed(job.seeds)) for job in jobs]
-    queries = [Query(seeding.new_salt(rng), np.inf) for rng in rngs]
+    queries = [Query(draws.new_salt(rng), np.inf) for rng in rngs]
     size, ends = jobs[0].estimator.subsample, (extents.low, extents.high)
     # Which rows are equal depends on what their gaps are filled with, and that on p.
     for p in dict.fromkeys(job.estimator.p if extents.gaps else None for job in jobs):
@@ -188,7 +188,7 @@ def draw_samples(jobs, blocks, extents, offsets, middles):
         middle, asked = middles[some[0]], [queries[i] for i in some]
         samples = _draw_rows(blocks, extents, middle, asked, size + 1)
         for i, (rows, times, mass) in zip(some, samples, strict=True):
-            kept, mass = seeding.sample_weights(times, mass, size)
+            kept, mass = draws.sample_weights(times, mass, size)
             rows, args = np.ascontiguousarray(rows[:kept]), (mass, *ends, offsets[i])
             jobs[i].on_sample = (
                 sample_job(jobs[i], rows, *args)

@@ -11,11 +11,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from cafelearn._solver.descent import descend, one_cluster
+from cafelearn._solver.draws import first_to_come, make_draw, waiting_times
 from cafelearn._solver.iteration import make_problem
-from cafelearn._solver.kernels.assign import hash_of as mix
-from cafelearn._solver.kernels.assign import project_rows
 from cafelearn._solver.kernels.cells import WEIGHT
-from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
 from cafelearn._solver.kernels.weights import (
     cells_of,
     log_mean_dispersion,
@@ -27,16 +25,8 @@ from cafelearn._solver.placing import assign, distances, make_model
 from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._variables import used_columns, variable_codes
 
-# Up to this many rows, draws rank the rows by their values. With more rows, which may be spread
-# over processes, draws use a code computed from each row.
-RANKED_ROWS = 5_000
-# Codes use this many of the 52 bits of the mantissa, so that another unit of measurement, which
-# rounds differently, gives the same draw.
-KEPT_BITS = 24
 # Sums whose relative difference is below this are ties: rounding depends on the order of rows.
 TIE = 1e-9
-# Values closer to the smallest one than this fraction of the range count as equal to it.
-NOTHING = 2.0**-45
 # Waiting times for weaker pulls would be infinite.
 SMALLEST_PULL = 2.0**-900
 
@@ -118,142 +108,6 @@ def make_start(estimator, rows, shown=None):
     return lambda seed: (centers_of(seed), None, None)
 
 
-class Draw(NamedTuple):
-    """The distinct rows of positive weight, in an order that depends only on their values.
-
-    Random choices made in this order do not depend on the order of the rows, and a row of
-    weight 2 is equivalent to two equal rows.
-    """
-
-    rows: np.ndarray  # indices of all rows, equal ones next to each other
-    group: np.ndarray  # number of the distinct row of each of them, ascending
-    mass: np.ndarray  # weight of each distinct row
-    first: np.ndarray  # index of a row that has these values
-    codes: np.ndarray | None  # code of each distinct row, if they are not ranked
-
-
-def make_draw(X, sample_weight, spans, low=None):
-    """Find and order the distinct rows.
-
-    `spans` are the ranges of the features, or any one multiple of them, and `low` their
-    smallest values, zeros if not given; with them the draw does not depend on units.
-    """
-    spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
-    if len(X) > RANKED_ROWS:
-        low = np.zeros(X.shape[1]) if low is None else low.astype(np.float64)
-        return coded_draw(X, sample_weight, spans, low)
-    # Along a fixed direction, in which distinct rows hardly ever coincide.
-    direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
-    along = project_rows(X, direction)
-    rows = np.argsort(along, kind="stable")
-    rows = rows[sample_weight[rows] > 0]
-    new = _steps(along[rows])
-    # Rows that coincide are compared, in case they are not equal after all.
-    doubtful = np.flatnonzero(~new)
-    new[doubtful] = (X[rows[doubtful]] != X[rows[doubtful - 1]]).any(axis=1)
-    group = np.cumsum(new) - 1
-    mass = np.bincount(group, weights=sample_weight[rows])
-    return Draw(rows, group, mass, rows[new], None)
-
-
-def coded_draw(X, sample_weight, spans, low):
-    """Make a draw by codes, whose order can be computed from any part of the rows."""
-    codes = _row_codes(X, low, spans)
-    rows = np.argsort(codes, kind="stable")
-    rows = rows[sample_weight[rows] > 0]
-    codes = codes[rows]
-    new = _steps(codes)
-    group = np.cumsum(new) - 1
-    mass = np.bincount(group, weights=sample_weight[rows])
-    first = _smallest_of_each(X, rows, group, len(mass))
-    return Draw(rows, group, mass, first, codes[new])
-
-
-def _steps(rising):
-    """Whether each number differs from the one before it."""
-    new = np.ones(len(rising), dtype=bool)
-    new[1:] = rising[1:] != rising[:-1]
-    return new
-
-
-@njit(**MAKES)
-def _row_codes(X, low, spans):
-    """A 64-bit code for each row, equal for equal rows."""
-    codes = np.empty(len(X), dtype=np.uint64)
-    rest = np.uint64(52 - KEPT_BITS)
-    half = np.uint64(1) << (rest - np.uint64(1))
-    for i in range(len(X)):
-        code = np.uint64(0)
-        for v in range(X.shape[1]):
-            # Halves, because the plain difference of huge numbers overflows.
-            t = (0.5 * np.float64(X[i, v]) - 0.5 * low[v]) / spans[v]
-            bits = np.float64(t if abs(t) >= NOTHING else 0.0).view(np.uint64)
-            # A sum, whose terms the compiler can work out side by side.
-            code += mix(((bits + half) >> rest) + (np.uint64(v) << np.uint64(KEPT_BITS + 12)))
-        codes[i] = code
-    return codes
-
-
-@njit(**MAKES)
-def _smallest_of_each(X, rows, group, n_groups):
-    """Index of the lexicographically first row of each group."""
-    first = np.full(n_groups, -1, dtype=np.int64)
-    for j in range(len(rows)):
-        i, best = rows[j], first[group[j]]
-        if best < 0 or _comes_before(X[i], X[best]):
-            first[group[j]] = i
-    return first
-
-
-@njit(**EXACT)
-def _comes_before(row, other):
-    for v in range(len(row)):
-        if row[v] != other[v]:
-            return row[v] < other[v]
-    return False
-
-
-def waiting_times(draw, rng, pull):
-    """Draw a waiting time for each distinct row: an exponential variable over `pull`.
-
-    The rows with the shortest times are a sample without replacement, in proportion to
-    `pull`. The time is infinite where `pull` is 0.
-    """
-    if draw.codes is not None:
-        return coded_times(draw.codes, new_salt(rng), pull)
-    with np.errstate(divide="ignore", over="ignore"):
-        return rng.exponential(size=len(pull)) / pull
-
-
-def new_salt(rng):
-    """Draw a salt that distinguishes one draw by codes from the next."""
-    return rng.integers(2**64, dtype=np.uint64)
-
-
-def coded_times(codes, salt, pull):
-    """The waiting times of rows that are known by their codes."""
-    with np.errstate(divide="ignore"):
-        return _exponentials(codes, salt) / pull
-
-
-@njit(**MAKES)
-def _exponentials(codes, salt):
-    out = np.empty(len(codes))
-    for g in range(len(codes)):
-        bits = mix(codes[g] ^ salt) >> np.uint64(11)
-        out[g] = -np.log((np.float64(bits) + 0.5) * 2.0**-53)
-    return out
-
-
-def first_to_come(times, count):
-    """Positions of the `count` shortest finite times, in order; fewer if there are fewer."""
-    count = min(count, int(np.isfinite(times).sum()))
-    chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
-    if chosen is None:
-        return np.argsort(times, kind="stable")
-    return chosen[np.argsort(times[chosen], kind="stable")]
-
-
 def random_rows(X, n_clusters, draw, rng):
     """k distinct rows drawn without replacement, in proportion to their weight.
 
@@ -262,37 +116,6 @@ def random_rows(X, n_clusters, draw, rng):
     times = waiting_times(draw, rng, draw.mass)
     chosen = first_to_come(times, n_clusters)
     return X[draw.first[np.resize(chosen, n_clusters)]]
-
-
-def rows_to_draw(X, sample_weight, low, high):
-    """The distinct rows, in an order that can be computed from any part of the rows."""
-    return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
-
-
-def positive_spans(low, high):
-    """Half of the range of each feature, 1 for constant ones."""
-    spans = half_span(low, high)
-    return np.where(spans > 0, spans, 1.0).astype(np.float64)
-
-
-def draw_sample(X, draw, size, rng):
-    """Draw a sample of `size` distinct rows, weighted to represent all rows."""
-    times = waiting_times(draw, rng, draw.mass)
-    chosen = first_to_come(times, size + 1)
-    kept, mass = sample_weights(times[chosen], draw.mass[chosen], size)
-    return np.ascontiguousarray(X[draw.first[chosen[:kept]]]), mass
-
-
-def sample_weights(times, mass, size):
-    """Return the number of rows in the sample and their weights.
-
-    The inclusion probability of a row follows from its mass and the shortest time left out;
-    its weight is the mass over that probability (Horvitz and Thompson).
-    """
-    if len(times) <= size:
-        return len(times), mass
-    mass = mass[:size]
-    return size, mass / -np.expm1(-mass * times[size])
 
 
 def n_trials(n_clusters):

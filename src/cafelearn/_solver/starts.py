@@ -12,7 +12,7 @@ from cafelearn import _progress
 from cafelearn._compiling_note import note_compiling
 from cafelearn._gaps import extremes, fill_columns
 from cafelearn._seeds import seed_sequence
-from cafelearn._solver import seeding
+from cafelearn._solver import draws, seeding
 from cafelearn._solver.descent import Seed, descend, one_cluster
 from cafelearn._solver.iteration import make_problem
 from cafelearn._solver.kernels.geometry import chunk_rows
@@ -224,9 +224,9 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     if is_sampled(estimator, len(X)):
         shared = {} if shared is None else shared
         if "draw" not in shared:
-            shared["draw"] = seeding.rows_to_draw(X, sample_weight, low, high)
+            shared["draw"] = draws.rows_to_draw(X, sample_weight, low, high)
         rng = np.random.default_rng(sample_seed(job.seeds))
-        rows, mass = seeding.draw_sample(X, shared["draw"], estimator.subsample, rng)
+        rows, mass = draws.draw_sample(X, shared["draw"], estimator.subsample, rng)
         job.on_sample = sample_job(job, rows, mass, low, high, offset)
     else:
         rows = seeding.StartRows(X, sample_weight, low, high, offset)
@@ -245,9 +245,9 @@ def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
     job.typical = np.exp((log_dispersions - np.log(mass.sum())) / estimator.p)
     filled, unit = fill_columns(X, middle), X.dtype.type(job.units.data)
     if is_sampled(estimator, len(X)):
-        draw = seeding.rows_to_draw(filled, mass, low, high)
+        draw = draws.rows_to_draw(filled, mass, low, high)
         rng = np.random.default_rng(sample_seed(job.seeds))
-        rows, sampled_mass = seeding.draw_sample(X, draw, estimator.subsample, rng)
+        rows, sampled_mass = draws.draw_sample(X, draw, estimator.subsample, rng)
         job.on_sample = gapped_sample_job(job, rows, middle, sampled_mass, low, high, offset)
     elif filled_starts and isinstance(estimator.init, str):
         job.on_sample = sample_job(job, filled, mass, low, high, offset)
