@@ -46,6 +46,7 @@ ORDER = (
     "_labels",
     "_notebook",
     "_scaling",
+    "_solver.attributes",
     "_solver.starts",
     "diagnosis",
     "_mwkmeans",

@@ -13,6 +13,7 @@ from cafelearn._dask.inputs import make_blocks
 from cafelearn._dask.lazy import blockwise
 from cafelearn._dask.sampling import sample
 from cafelearn._dask.starts import draw_samples, make_starts
+from cafelearn._solver.attributes import set_attributes
 from cafelearn._solver.descent import Seed, one_cluster_problem
 from cafelearn._solver.scales import data_scale, exceeds_single, extreme_unit, half_span
 from cafelearn._solver.seeding import groups_of
@@ -25,7 +26,6 @@ from cafelearn._solver.starts import (
     problem_of,
     report_start,
     run_round,
-    set_attributes,
     start_seeds,
     uses_offset,
 )

@@ -13,6 +13,7 @@ from cafelearn._compiling_note import note_compiling
 from cafelearn._gaps import extremes, fill_columns
 from cafelearn._seeds import seed_sequence
 from cafelearn._solver import draws, seeding
+from cafelearn._solver.attributes import set_attributes, to_units, typical_distances
 from cafelearn._solver.descent import Seed, descend, one_cluster
 from cafelearn._solver.iteration import make_problem
 from cafelearn._solver.kernels.geometry import chunk_rows
@@ -39,8 +40,6 @@ from cafelearn._variables import set_variables, used_columns, variable_codes
 
 # Starts often end in the same clustering; rounding must not affect the choice between them.
 TIE = 1e-9
-# Exponent that the sum of the fitted masses stays below.
-LARGEST_MASS = 1020
 # With early_stopping, this many starts run to their end; the others must beat the best of them.
 PILOTS = 5
 
@@ -145,14 +144,6 @@ class Job:
 
 def _as_it_is(start):
     return start
-
-
-def typical_distances(result, p):
-    """Root of the mean p-th power of the members' distances, by cluster and feature."""
-    if result.typical is not None:
-        return result.typical
-    mass = np.where(result.mass > 0, result.mass, 1.0)
-    return np.exp((result.log_dispersions - np.log(mass)[:, None]) / p)
 
 
 def is_sampled(estimator, n_rows):
@@ -346,12 +337,6 @@ def report_start(job, result, done, n_starts, verbose):
         )
 
 
-def to_units(log_values):
-    """exp, without overflow warnings: p = 50 on data of 1e100 exceeds the range of floats."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.exp(log_values)
-
-
 def start_seeds(estimator, n_rows):
     """One SeedSequence for each start."""
     init, count = estimator.init, estimator.n_init
@@ -380,35 +365,3 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
         mean = log_mean_dispersion.from_python(cells_of(log_dispersions), groups)
         return mean + np.log(0.1 / estimator.n_clusters)
     return np.log(offset) + units.log_dispersion(estimator.p) if offset > 0 else -np.inf
-
-
-def set_attributes(job):
-    """Fit the estimator of a job whose starts have all ended."""
-    estimator, result, shift = job.estimator, job.best, job.log_unit
-    centers, unit = result.centers, job.units.data
-    estimator.labels_ = result.labels
-    estimator.cluster_centers_ = centers if unit == 1 else centers / centers.dtype.type(unit)
-    estimator.feature_weights_ = result.weights
-    estimator.dispersions_ = to_units(result.log_dispersions - shift)
-    estimator.inertia_ = float(to_units(result.log_inertia - shift))
-    estimator.objective_path_ = to_units(result.log_path - shift)
-    objectives = (job.on_sample or job).log_objectives
-    estimator.init_objectives_ = to_units(np.asarray(objectives) - shift)
-    estimator.n_iter_ = result.n_iter
-    estimator.stop_reason_ = result.stop_reason
-    estimator._scale = job.problem.scale * unit
-    estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.units))
-    estimator._ranges = job.ranges.astype(np.float64)
-    # None for complete data, of which mass and dispersions tell it if they are finite.
-    estimator._typical = None
-    if result.typical is not None or not np.isfinite(estimator.dispersions_).all():
-        with np.errstate(over="ignore"):
-            estimator._typical = typical_distances(result, estimator.p) / unit
-
-
-def _mass_exponent(result, units):
-    """Exponent of the power of two that brings masses back to the weights of the user.
-
-    If the sum of those exceeds the largest float, masses are smaller by a power of two.
-    """
-    return min(-units.weight_exponent, LARGEST_MASS - int(np.frexp(result.mass.sum())[1]))
