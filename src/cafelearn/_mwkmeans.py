@@ -111,10 +111,11 @@ class MinkowskiWeightedKMeans(
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has more than twice as many rows: a
         weighted random sample of the distinct rows. The best clustering found on it is then
-        refined on all rows, and up to two others that come close, as long as they may end
-        below the first. With 40 times as many rows as the sample, twice `n_init` starts
-        run on the sample, and four times `n_init` with 80 times as many. With ``None``, or
-        with an array or a callable as `init`, every start runs on all rows.
+        refined on all rows. So are up to two others with nearly the same objective; their
+        refinement ends early if it is not expected to fall below the first. If `X` has at
+        least 40, 60 or 80 times as many rows as the sample, 2, 3 or 4 times `n_init` starts
+        run on the sample. With ``None``, or with an array or a callable as `init`, every
+        start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
@@ -187,9 +188,9 @@ class MinkowskiWeightedKMeans(
     Centres are accurate to about 1e-10 of the range of their members (float64; see
     :doc:`/guarantees` for exceptions).
 
-    A cluster that loses all its rows gets the row farthest from its own centre. If that
-    is impossible because there are fewer distinct rows than clusters, ``fit`` issues a
-    :class:`~sklearn.exceptions.ConvergenceWarning`.
+    A cluster that loses all its rows gets the row that is farthest from the centre it is
+    assigned to. If that is impossible because there are fewer distinct rows than clusters,
+    ``fit`` issues a :class:`~sklearn.exceptions.ConvergenceWarning`.
 
     Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
     not, ``fit`` warns, and `diagnosis_` contains the finding "scales".
@@ -285,8 +286,8 @@ class MinkowskiWeightedKMeans(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`).
-            float32 is kept, unless single precision is too coarse for data so far from zero or
-            ranges so different; the fit and the centres are then float64.
+            float32 is kept, unless values are so far from zero or ranges so different that
+            single precision is too coarse; the fit and the centres are then float64.
             A Dask collection is fitted block by block, see :doc:`/guide/large_data`;
             ``labels_`` is then a lazy Dask array.
         y : None

@@ -76,7 +76,7 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # If all copies score the same, up to rounding, the rounding is the smallest deviation.
+    # Rounding error is a lower bound, for copies that all score the same.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 

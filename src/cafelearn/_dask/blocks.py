@@ -26,7 +26,7 @@ from cafelearn._validation import ordinary_weights
 
 # Largest number of parts that one task, or the client, combines.
 FAN_IN = 16
-# The client combines the parts of no more blocks than this.
+# Blocks that are not consecutive share a task only if there are at most this many blocks.
 SCATTERED = 64
 # The blocks of one task take at most this share of a worker's memory.
 TASK_MEMORY = 0.4
@@ -288,8 +288,8 @@ class Blocks:
             return list(schedule(graph, keys))
         with dask.annotate(**_places(client, self._sources, self.n_blocks)):
             futures = schedule(graph, keys, sync=False)
-        # The futures of the last pass are released only now: the client sends that at once, and
-        # its next message would wait for 10 ms.
+        # The futures of the last pass are released only now, after this one is submitted: the
+        # client sends a release at once and would hold back the next message for 10 ms.
         self._held = futures
         return client.gather(futures)
 

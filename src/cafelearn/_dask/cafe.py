@@ -94,7 +94,7 @@ def fit_cafe(estimator, X):
 
 
 def _model(model, dtype, gaps):
-    """What places rows as a fitted MinkowskiWeightedKMeans does."""
+    """Make a Model that assigns rows as a fitted MinkowskiWeightedKMeans does."""
     centers, weights = model.cluster_centers_, model.feature_weights_
     typical = detached(model)._gap_distances if gaps else None
     return make_model(centers, weights, model.p, model._scale, dtype, typical)
@@ -152,7 +152,7 @@ def _fit_extractor(estimator, extractor, blocks, seed):
 
 
 class Rescaling:
-    """Rescales scaled rows."""
+    """Rescale rows as a fitted CAFE does; they are already scaled by its scaler."""
 
     def __init__(self, estimator):
         self.estimator = estimator

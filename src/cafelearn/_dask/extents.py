@@ -96,7 +96,7 @@ def measure_again(blocks):
 
 
 def _without_gaps(found):
-    # Columns that are observed in rows without weight alone do not vary.
+    # Columns observed only in rows of zero weight count as constant.
     low, high = (np.where(np.isinf(ends), 0, ends) for ends in (found.low, found.high))
     row = np.where(np.isnan(found.row), low, found.row)
     return found._replace(low=low, high=high, row=row)

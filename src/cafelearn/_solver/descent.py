@@ -40,7 +40,8 @@ from cafelearn._solver.kernels.sums import (
     merge_stack,
 )
 
-# Terms |x - z|^p of a compiled call, about, so that Python can handle an interrupt in between.
+# Approximate number of terms |x - z|^p in one compiled call. Python can handle an interrupt
+# between two calls.
 WORK_PER_CALL = 2**27
 
 
@@ -95,7 +96,7 @@ ADVANCE = Span(0, 0, 0, 1)
 
 @njit(**ENTRY)
 def run_passes(phase, state, stack, rows, problem, span, scratch):
-    """Sum chunks of rows for `phase`, merged in the tree, from the bottom of the stack on.
+    """Sum chunks of rows for `phase`, merged in the tree (see `merge_stack`), into `stack`.
 
     If `span.n_passes` > 0, the span must be all chunks. The state is then advanced after each
     pass, and the next phase is returned; otherwise the depth of the stack is.
@@ -207,7 +208,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # One thread: this one, as a task for another takes longer than a short pass.
+    # A single thread is this one: passing a task to another takes longer than a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():

@@ -170,7 +170,7 @@ def _gapped_distances_of(X, model):
 
 
 def nearest_centers(X, centers, weights, geometry):
-    """Labels of rows, the lower of equally near centres, and their distances (Eq. 2)."""
+    """Nearest centre of each row, the first of ties, and the distance (Eq. 2) to it."""
     found = _distances_of(X, centers, weights, geometry)
     labels = found.argmin(axis=1).astype(np.int32)
     return labels, found[np.arange(len(X)), labels]

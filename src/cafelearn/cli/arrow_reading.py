@@ -1,7 +1,8 @@
 """Read Parquet and Feather files of any origin, within limits of memory.
 
-Arrow allocates the sizes in headers and does not check the offsets in a Feather file. Both are
-checked here: sizes before anything is unpacked, offsets before anything is converted.
+Arrow allocates as many bytes as the headers of a file claim, and does not check the offsets in
+a Feather file. Both are checked here: sizes before anything is unpacked, offsets before
+anything is converted.
 """
 
 import struct
@@ -116,8 +117,8 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    # From memory, where Arrow takes parts of it: from a file it would allocate as many bytes as
-    # the lengths in it ask for.
+    # Read from memory, where Arrow only takes slices. From a file it would allocate as many
+    # bytes as the lengths in it claim.
     with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
             return feather.read_table(path)  # the first version, which has no compression
@@ -149,7 +150,7 @@ def _batch_sizes(message):
     nodes, buffers = (_pairs(data, _field(data, batch, number)) for number in (1, 2))
     is_packed, size = _field(data, batch, 3) is not None, 0
     for start, length in buffers:
-        # Packed buffers begin with their unpacked length, or with -1 if they are as they are.
+        # A packed buffer begins with its unpacked length, or with -1 if it is not compressed.
         unpacked = struct.unpack_from("<q", body, start)[0] if is_packed and length else -1
         size += length if unpacked < 0 else unpacked
     return [length for length, _ in nodes], size

@@ -225,7 +225,7 @@ def _open_zarr(path):
 
 
 def _needed_by_zarr(array):
-    """Bytes to list the chunks of an array and to read those of the same rows."""
+    """Bytes to list the chunks of an array and to read all chunks of one range of rows."""
     shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
     n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
     rows = min(chunk[0], shape[0]) if shape else 0

@@ -280,7 +280,7 @@ def _read_json_lines(path, compressed):
 
 
 def _with_index(frame, remark, trace):
-    """Make an index that does not just number the rows the first column."""
+    """Turn the index into the first column, unless it only numbers the rows."""
     import pandas as pd
 
     if not isinstance(frame.index, pd.RangeIndex):

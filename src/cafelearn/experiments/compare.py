@@ -181,8 +181,9 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     """Find the configurations in which CAFE beats its baseline for most of the extractors.
 
     This is the paper's count: for its tables the rule gives 21 of 27 configurations at the
-    lower noise level and 27 of 27 at the higher. These are the 48 of 54 that the paper states
-    and the six exceptions that it lists (its text says five, and 22 of 27).
+    lower noise level and 27 of 27 at the higher. The sum is the 48 of 54 that the paper
+    states, and the losses are the six exceptions that it lists. Its text nevertheless counts
+    five exceptions, and 22 of 27 wins at the lower level.
 
     Parameters
     ----------

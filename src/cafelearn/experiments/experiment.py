@@ -1,4 +1,4 @@
-"""The interface of an experiment to the runner, the store and the clock."""
+"""The interface of an experiment to the runner, the store and the progress report."""
 
 import importlib.metadata
 import time
@@ -18,10 +18,10 @@ class Experiment(ABC):
     """Samples, methods to run on them, and the records of the runs.
 
     A sample is a NamedTuple that begins with the name of a data set. A record is a NamedTuple
-    of the fields of the sample, `method`, `status` ("done" or "failed") and any others, all
-    of them optional, among them `seconds`, `traceback` and `libraries`.
+    of the fields of the sample, `method`, `status` ("done" or "failed") and further fields
+    with default values, among them `seconds`, `traceback` and `libraries`.
 
-    Subclasses are frozen dataclasses without fields, so that two of a class are equal.
+    Subclasses are frozen dataclasses without fields, so all instances of a class are equal.
     """
 
     file: str  # name of the file of records

@@ -330,7 +330,7 @@ def _text_published(cell):
 
 
 def _markdown(tables):
-    notes = _notes(tables, "Bold", "Underlined", "Behind", "!")
+    notes = _notes(tables, "Bold", "Underlined", "After", "!")
     return "\n\n".join([*map(_markdown_table, tables), *notes]) + "\n"
 
 

@@ -119,7 +119,7 @@ def _same(value, default):
 
 def _model_code(facts, code):
     """Return the name of the model's variable and the code that makes it."""
-    # As it was given: a table's own groups are added to the fitted one.
+    # For a table, show the estimator as given: the fitted copy also has the table's groups.
     given = facts.estimator.cafe if facts.is_table else None
     inner = facts.inner if given is None else given
     kind = type(inner).__name__

@@ -117,9 +117,9 @@ CACHED = _can_cache()
 # inlined into. error_model="numpy" drops the division checks that block vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array that a function touches, with locked instructions;
-# that took up to half of a pass. Functions that only borrow arrays are compiled without, and
-# the compiler refuses those that allocate one (MAKES). The option is Numba's own and
-# undocumented; without it everything works, only slower.
+# that took up to half of a pass. Functions that only borrow arrays are compiled without these
+# counts. A function that allocates an array needs them (MAKES); without, it does not compile.
+# The option is Numba's own and undocumented; if it is absent everything works, only slower.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
 _BORROWS = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
 _MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON

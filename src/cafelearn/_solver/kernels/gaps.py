@@ -1,8 +1,9 @@
 """Chunks of rows with missing values (NaN): labels, distances and mergeable sums.
 
 A gap of a row counts as a value at the distance r_lv from the centre of cluster l, where
-r_lv^p is the mean of |x - z|^p over the members that are observed: what a member of that
-cluster has on average. Sums are over observed values, which then stand for all members.
+r_lv^p is the mean of |x - z|^p over the observed members, so a gap adds as much to a distance
+as the value of an average member. Sums are over observed values, which then stand for
+all members.
 
 Plain loops over rows, features and clusters: nothing here is compiled or run for complete
 data.
@@ -36,7 +37,7 @@ from cafelearn._solver.kernels.sums import (
     add_neighbour,
 )
 
-# Sums of powers that have lost no digits.
+# Sums of powers between these bounds have lost no digits to underflow or overflow.
 SMALL, LARGE = 1e-250, 1e250
 
 
@@ -71,7 +72,7 @@ def _distance(row, cells, typical, p):
     total = _sum_of_powers(row, cells, typical, p, 1.0)
     if SMALL < total < LARGE:
         return np.sqrt(total) if p == 2 else total ** (1 / p)
-    # Powers have left the format, or are about to: relative to the largest term.
+    # Powers overflow or underflow, or nearly so: divide the terms by the largest one.
     peak = 0.0
     for v in range(len(row)):
         peak = max(peak, _term(row, v, cells, typical))
@@ -125,7 +126,8 @@ def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typica
 def gapped_member_chunk(sums, labels, X, sample_weight, cells, geometry, everything):
     """Sums of the rows of a chunk about their own centres.
 
-    All features, with the members' extrema, if `everything`; else those still searched.
+    If `everything`, all features, with the members' extrema; else only the features whose
+    centre is still being searched for.
     """
     for i in range(len(X)):
         if sample_weight[i] > 0:
@@ -184,8 +186,9 @@ def _add_sides(terms, v, t, weight, p):
 def stand_for_all(sums, cells, typical, p):
     """Let the observed members of each cluster and feature stand for all members.
 
-    Sums of weights n_lv become those of n_l. Where nothing is observed, half of the members
-    are put at either side of the centre, at the typical distance of all clusters, so that it
+    Sums over the observed members, of total weight n_lv, are multiplied by n_l / n_lv, where
+    n_l is the weight of all members. Where nothing is observed, half of the members are put at
+    either side of the centre, at the typical distance of all clusters, so that the centre
     stays where it is.
     IN  typical (k, m) OUT sums
     """

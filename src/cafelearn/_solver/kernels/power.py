@@ -138,7 +138,8 @@ def power_plan(exponent, dtype=np.float64):
 def negative_plan(exponent, dtype=np.float64):
     """Plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
 
-    It looks up a table, so use it only in loops without stores, which vectorise gathers.
+    It looks up a table, so use it only in loops without stores: there the compiler can replace
+    the lookups by vector gathers.
     """
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
@@ -247,7 +248,7 @@ def split_negative(plan):
 
 @njit(**VECTOR)
 def add_powers(out, row, columns, features, center, weight, size, plan):
-    """Raise some features of a block of rows and add them to `out`.
+    """Add the powers of some features of a block of rows to `out`.
 
     out[row, b] += |weight[v] (columns[v, b] - center[v])|^q for v in features and b < size;
     0^q counts as 0. With row < 0 feature v is added to out[v].

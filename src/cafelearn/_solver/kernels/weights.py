@@ -94,9 +94,9 @@ def log_mean_dispersion(cells, groups):
 def update_weights(cells, log_offset, p, weighting, groups, single):
     """Weights of all clusters by the weighting with this code.
 
-    CLUSTER is Eq. 4 with `exp(log_offset)` added to the dispersion of every variable, row by
-    row. Variables of zero dispersion get the limit: they share the weight of 1 equally. All
-    columns of a variable get its weight. If `single`, weights are float32 numbers.
+    CLUSTER is Eq. 4 for each cluster, with `exp(log_offset)` added to the dispersion of every
+    variable. Variables of zero dispersion get the limit: they share the weight of 1 equally.
+    All columns of a variable get its weight. If `single`, weights are float32 numbers.
     """
     n_variables = len(groups.bounds) - 1
     for l in range(len(cells)):
