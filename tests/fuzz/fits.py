@@ -15,6 +15,7 @@ CENTER = {"float64": 1e-9, "float32": 4e-6}
 # Near p = 1 and with two values alike the gradient is flat; with outliers at p > 2 it bends.
 FLAT = {"float64": 1e-12, "float32": 2e-6}
 HEAVY = {"float64": 3e-8, "float32": 1e-5}
+HEAVY_WEIGHTS = {"float64": 1e-7, "float32": 1e-4}
 RISE = {"float64": 1e-7, "float32": 1e-5}
 # Base-2 logarithms of terms of distances that count as nothing, and the exponents up to which
 # powers are taken as they are.
@@ -156,7 +157,8 @@ def _rounding(case, model, log_d):
 def _centres(case, model, X, mass):
     accuracy = CENTER[case["dtype"]] + FLAT[case["dtype"]] / (case["p"] - 1)
     if case["p"] > 2:
-        accuracy = max(accuracy, HEAVY[case["dtype"]])
+        heavy = HEAVY_WEIGHTS if case["weights"] == "wide" else HEAVY
+        accuracy = max(accuracy, heavy[case["dtype"]])
     for l in range(model.n_clusters):
         members = (model.labels_ == l) & (mass > 0)
         if not members.any():

@@ -63,6 +63,8 @@ from cafelearn._solver.kernels.sums import LOW as SMALLEST
 PATIENCE = 40
 # The error of a root is only estimated.
 SAFETY = 8
+# What the last step left of itself shows where that estimate fails; so much of it is accepted.
+BENT = 100
 # Beyond this exponent the scale follows the centre.
 HUGE = 25
 # Members whose range is below this count as equal: the scale that brings it near 1 would leave
@@ -157,6 +159,10 @@ def refine(cell, sums, geometry):
         target = z + step
         # A Newton step leaves an error of the step's square, or less than that for p < 3.
         exact = (abs(target - z) / span) ** min(p - 1, 2.0) * span <= reach
+        if exact and cell[PASSES] > 1:
+            # More than that where the gradient bends on a length below the range.
+            last = abs(z - cell[LAST])
+            exact = abs(step) * (step / last) ** 2 <= BENT * reach
         # The gradient falls from here to 0 at the target; the spread falls by its integral.
         change = 0.5 * p * gradient * (target - z) * scale
     else:
