@@ -9,12 +9,11 @@ import reference
 from cafelearn import MinkowskiWeightedKMeans
 
 
-def fit(X, k, **options):
+def fit(X, k, sample_weight=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MinkowskiWeightedKMeans(k, **{"n_init": 2, "random_state": 225, **options}).fit(
-            X
-        )
+        options = {"n_init": 2, "random_state": 225, **options}
+        return MinkowskiWeightedKMeans(k, **options).fit(X, sample_weight=sample_weight)
 
 
 def rise(model):
@@ -90,6 +89,34 @@ def test_centres_of_heavy_tails(p, accuracy):
             float(reference.precise_center(X[:, 0], p, 40) - model.cluster_centers_[0, 0])
         )
         assert error <= accuracy * np.ptp(X)
+
+
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-7), (np.float32, 1e-4)])
+@pytest.mark.parametrize("p", [3.0, 4.0, 5.0])
+def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
+    """Heavy members bend the gradient on a length far below the range of all members."""
+    for seed in (*range(200), 530, 811, 1956, 2233, 2323):
+        rng = np.random.default_rng(seed)
+        kinds = rng.integers(-2, 3, 8), rng.standard_cauchy(8), rng.normal(size=8)
+        x = kinds[seed % 3].astype(dtype)
+        weights = 10 ** rng.uniform(-5, 5, 8)
+        model = fit(x[:, None], 1, p=p, n_init=1, sample_weight=weights)
+        error = abs(model.cluster_centers_[0, 0] - reference.center(x, p, weights))
+        assert error <= accuracy * np.ptp(x), seed
+
+
+def test_huge_data_times_huge_weights():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 5]
+    plain = fit(X, 2, p=3.0, random_state=0)
+    for data, weight in ((166, 100), (500, 500), (900, 1000), (-900, -1000)):
+        weights = np.full(80, 2.0**weight)
+        model = fit(np.ldexp(X, data), 2, p=3.0, random_state=0, sample_weight=weights)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        np.testing.assert_allclose(
+            np.ldexp(model.cluster_centers_, -data), plain.cluster_centers_
+        )
+        np.testing.assert_allclose(model.feature_weights_, plain.feature_weights_)
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e300])

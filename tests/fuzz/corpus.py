@@ -50,6 +50,19 @@ CORPUS = [
         "weighting": "uniform",
         "init": "k-means++",
     },
+    # Centres at p > 2 whose error was taken for less than it is.
+    FIT
+    | {"seed": 208383635, "kind": "ties", "rows": 20, "columns": 16, "weights": "wide"}
+    | {"n_clusters": 5, "p": 5.0, "offset": "fixed"},
+    # All ranges are so small that those of some columns would count as none.
+    FIT
+    | {"seed": 1757731941, "kind": "tiny", "rows": 3, "columns": 33, "weights": "some_zero"}
+    | {"n_clusters": 2, "p": 1.3, "offset": "fixed"},
+    # Almost tied members of huge weight, whose centre is rounded to much of their range.
+    FIT
+    | {"seed": 18563263, "kind": "almost_tied", "rows": 3, "columns": 8, "dtype": "float64"}
+    | {"weights": "far_from_one", "n_clusters": 2, "p": 1.8327731797721283}
+    | {"weighting": "uniform"},
     # Labels that come back, of equal objectives.
     FIT
     | {"seed": 935058247, "kind": "almost_tied", "rows": 20, "columns": 8, "dtype": "float64"}

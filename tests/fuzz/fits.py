@@ -15,6 +15,7 @@ CENTER = {"float64": 1e-9, "float32": 4e-6}
 # Near p = 1 and with two values alike the gradient is flat; with outliers at p > 2 it bends.
 FLAT = {"float64": 1e-12, "float32": 2e-6}
 HEAVY = {"float64": 3e-8, "float32": 1e-5}
+HEAVY_WEIGHTS = {"float64": 1e-7, "float32": 1e-4}
 RISE = {"float64": 1e-7, "float32": 1e-5}
 # Base-2 logarithms of terms of distances that count as nothing, and the exponents up to which
 # powers are taken as they are.
@@ -62,7 +63,7 @@ def _findings(case):
     if oracle.is_doubtful(X, model.labels_, mass):
         return findings
     log_d = oracle.log_dispersions(X, model.labels_, model.cluster_centers_, case["p"], mass)
-    findings += _dispersions(case, model, log_d)
+    findings += _dispersions(case, model, log_d, mass)
     if model.stop_reason_ == "converged":
         findings += [*_centres(case, model, X, mass), *_weights(case, model, X, mass, log_d)]
     elif model.stop_reason_ == "cycle" and case["offset"] != "mean":
@@ -124,12 +125,14 @@ def _same_bits(model, other):
             yield f"{name} depends on n_jobs"
 
 
-def _dispersions(case, model, log_d):
+def _dispersions(case, model, log_d, mass):
     found = model.dispersions_.astype(oracle.Number)
     ordinary = (np.abs(log_d) < 600) | np.isneginf(log_d)
     error = np.abs(found - np.exp(log_d)) / np.maximum(found, np.exp(log_d))
     error = np.where((found == 0) & np.isneginf(log_d), 0, error)
-    allowed = case["p"] * (10 * ROUNDING[case["dtype"]] + 10 * _rounding(case, model, log_d))
+    allowed = case["p"] * (
+        10 * ROUNDING[case["dtype"]] + 10 * _rounding(case, model, log_d, mass)
+    )
     excess = np.where(ordinary, error / allowed, 0)
     if (excess > 1).any():
         l, v = np.unravel_index(np.argmax(excess), error.shape)
@@ -145,10 +148,13 @@ def _dispersions(case, model, log_d):
             yield f"inertia_ is {model.inertia_:.6g}, not {inertia:.6g}"
 
 
-def _rounding(case, model, log_d):
+def _rounding(case, model, log_d, mass):
     """The rounding of each centre, a float, beside the distances of its members."""
-    members = np.maximum(np.bincount(model.labels_, minlength=len(log_d)), 1)[:, None]
-    typical = np.exp(log_d / case["p"]) / members ** (1 / oracle.Number(case["p"]))
+    sizes = np.array(
+        [mass[model.labels_ == l].astype(oracle.Number).sum() for l in range(len(log_d))]
+    )[:, None]
+    sizes = np.where(sizes > 0, sizes, 1).astype(oracle.Number)
+    typical = np.exp((log_d - np.log(sizes)) / case["p"])
     smallest = np.finfo(oracle.Number).tiny
     return np.spacing(np.abs(model.cluster_centers_)) / np.maximum(typical, smallest)
 
@@ -156,7 +162,8 @@ def _rounding(case, model, log_d):
 def _centres(case, model, X, mass):
     accuracy = CENTER[case["dtype"]] + FLAT[case["dtype"]] / (case["p"] - 1)
     if case["p"] > 2:
-        accuracy = max(accuracy, HEAVY[case["dtype"]])
+        heavy = HEAVY_WEIGHTS if case["weights"] == "wide" else HEAVY
+        accuracy = max(accuracy, heavy[case["dtype"]])
     for l in range(model.n_clusters):
         members = (model.labels_ == l) & (mass > 0)
         if not members.any():
@@ -180,7 +187,7 @@ def _weights(case, model, X, mass, log_d):
     else:
         offset = oracle.log_offset(case, X[:, used], log_d[:, used], mass)
         expected[:, used] = np.exp(oracle.log_weights(log_d[:, used], offset, case["p"]))
-    rounding = np.where(np.isneginf(log_d), 0, _rounding(case, model, log_d))
+    rounding = np.where(np.isneginf(log_d), 0, _rounding(case, model, log_d, mass))
     # Of a cluster's own dispersions and, weighted by their sizes, of those in the offset.
     sizes = np.exp(log_d - log_d.max()) if np.isfinite(log_d.max()) else np.zeros_like(log_d)
     shared = (sizes * rounding).sum() / max(sizes.sum(), 1) if case["offset"] == "mean" else 0

@@ -10,6 +10,7 @@ from tests import reference
 Number = np.longdouble
 # Ranges below this may count as 0, see "What is guaranteed".
 SMALLEST_SPAN = {"float64": 2.0**-1020, "float32": 2.0**-124}
+ENLARGED_SPAN = {"float64": 2.0**-501, "float32": 2.0**-61}
 
 
 def log_sum_of_powers(distances, weights, p):
@@ -46,7 +47,10 @@ def is_doubtful(X, labels, weights):
 def varying(X, weights):
     """Columns that vary among the rows of positive weight, or all if none does."""
     rows = X[weights > 0].astype(Number)
-    varies = rows.max(axis=0) - rows.min(axis=0) >= SMALLEST_SPAN[X.dtype.name]
+    spans = rows.max(axis=0) - rows.min(axis=0)
+    # If all are small, they are enlarged first.
+    enlarged = spans.max() < ENLARGED_SPAN[X.dtype.name]
+    varies = spans >= (np.finfo(Number).tiny if enlarged else SMALLEST_SPAN[X.dtype.name])
     return varies if varies.any() else np.ones_like(varies)
 
 

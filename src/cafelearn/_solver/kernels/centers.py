@@ -63,6 +63,9 @@ from cafelearn._solver.kernels.sums import LOW as SMALLEST
 PATIENCE = 40
 # The error of a root is only estimated.
 SAFETY = 8
+# Where the ratio of the last two steps shows that the estimate of the error fails, an error of
+# this many times the accepted one ends the search.
+BENT = 100
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
 # Members whose range is below this count as equal: the scale that brings it near 1 would
@@ -157,6 +160,10 @@ def refine(cell, sums, geometry):
         target = z + step
         # A Newton step leaves an error of the step's square, or less than that for p < 3.
         exact = (abs(target - z) / span) ** min(p - 1, 2.0) * span <= reach
+        if exact and cell[PASSES] > 1:
+            # More than that where the gradient bends on a length below the range.
+            last = abs(z - cell[LAST])
+            exact = abs(step) * (step / last) ** 2 <= BENT * reach
         # The gradient falls from here to 0 at the target; the spread falls by its integral.
         change = 0.5 * p * gradient * (target - z) * scale
     else:
