@@ -83,10 +83,10 @@ class TestFit:
         assert sampled.inertia_ <= 1.005 * whole.inertia_
         np.testing.assert_array_equal(sampled.labels_, sampled.predict(rows))
 
-    def test_no_sample_of_no_more_than_twice_as_many_rows(self, rows):
-        job = prepare(model(subsample=10_000), rows)
+    def test_no_sample_of_fewer_than_twice_as_many_rows(self, rows):
+        job = prepare(model(subsample=10_001), rows)
         assert job.on_sample is None
-        assert len(prepare(model(subsample=9_999), rows).on_sample.X) == 9_999
+        assert len(prepare(model(subsample=10_000), rows).on_sample.X) == 10_000
 
     def test_estimates_of_the_objective(self, rows):
         fitted = model().fit(rows)

@@ -178,7 +178,7 @@ class CAFE(
     n_init : int, default=10
         Number of starts for each candidate.
     subsample : int or None, default=10_000
-        Size of the sample that the starts run on if `X` has more than twice as many rows; see
+        Size of the sample that the starts run on if `X` has at least twice as many rows; see
         :class:`MinkowskiWeightedKMeans`.
     max_iter : int, default=300
         Largest number of iterations of one start.

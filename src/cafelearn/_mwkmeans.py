@@ -109,7 +109,7 @@ class MinkowskiWeightedKMeans(
         agree to 1e-9, the first. With an array or "anomalous" as `init`,
         `n_init` is ignored.
     subsample : int or None, default=10_000
-        Size of the sample that the starts run on if `X` has more than twice as many rows: a
+        Size of the sample that the starts run on if `X` has at least twice as many rows: a
         weighted random sample of the distinct rows. The best clustering found on it is then
         refined on all rows. So are up to two others with nearly the same objective; their
         refinement ends early if it is not expected to fall below the first. If `X` has at

@@ -150,7 +150,7 @@ def is_sampled(estimator, n_rows):
     """Whether the starts of an estimator run on a sample of so many rows."""
     size = estimator.subsample
     named = isinstance(estimator.init, str)
-    return size is not None and named and n_rows > 2 * size
+    return size is not None and named and n_rows >= 2 * size
 
 
 def sample_job(job, rows, mass, low, high, offset):
