@@ -192,7 +192,10 @@ def _times(centers, unit):
     with np.errstate(over="ignore"):
         centers = centers * centers.dtype.type(unit)
     if not np.isfinite(centers).all():
-        raise ValueError("The initial centers are too far from the data for its format.")
+        raise ValueError(
+            "The initial centers are too far from the data: scaled like the data, they exceed "
+            "the range of floats."
+        )
     return centers
 
 
