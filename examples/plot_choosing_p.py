@@ -44,7 +44,7 @@ by_score = CAFE(3, random_state=0, **settings | {"selection": "likelihood"}).fit
 print(f"by agreement: p = {cafe.p_:g}, by likelihood: p = {by_score.p_:g}")
 
 # %%
-# Small exponents put all weight of a cluster on few features, large ones spread it.
+# Small exponents put nearly all weight of a cluster on a few features; large ones spread it.
 
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(exponents)))

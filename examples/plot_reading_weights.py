@@ -2,7 +2,7 @@
 Reading the weights
 ===================
 
-From the table of weights to a picture, and from a cluster to a single row.
+Weights as a heat map and in words, and how they decide the cluster of a single row.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ cafe = CAFE(n_clusters=3, weighting="cluster", n_init=20, random_state=0).fit(wi
 
 # %%
 # Weights sum to 1 in each cluster. With 13 features, equal weights would be 1/13 = 0.08, which
-# is marked on the colour bar. Features are sorted by how much
-# their weights differ between clusters.
+# is marked on the colour bar. Features are sorted by how much their weights differ between
+# clusters.
 
 WeightsDisplay.from_estimator(cafe, sort_features=True)
 plt.show()
@@ -38,7 +38,8 @@ for name, weights in cafe.weights_frame().iterrows():
 
 # %%
 # How do the weights affect one row? The row with the smallest margin is nearly as close to
-# another cluster. Positive shares favour its own cluster, negative ones the other.
+# another cluster as to its own. Positive shares favour its own cluster, negative ones the
+# other.
 
 row = int(cafe.assignment_margin(wine.data).argmin())
 found = explain(cafe, wine.data, row)

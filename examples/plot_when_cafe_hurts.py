@@ -17,7 +17,7 @@ from cafelearn import CAFE, RangeScaler
 from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.plotting import EmbeddingDisplay
 
-warnings.simplefilter("ignore", DiagnosisWarning)  # they are printed below
+warnings.simplefilter("ignore", DiagnosisWarning)  # the findings are printed below
 
 # %%
 # Clusters without a centre
@@ -64,9 +64,9 @@ for finding in cafe.diagnosis_:
 # No clusters
 # -----------
 #
-# Uniform noise in ten dimensions. With ``n_clusters=3`` CAFE finds three clusters, as any
-# k-means method would. The centroid rescaling then separates them in the features, although
-# the data has no clusters.
+# The data is uniform noise in ten dimensions. With ``n_clusters=3`` CAFE finds three clusters,
+# as any k-means method would. The centroid rescaling then separates them in the features,
+# although the data has no clusters.
 
 X = np.random.default_rng(0).uniform(size=(300, 10))
 centroid = CAFE(3, n_components=2, rescaling="centroid", weighting="cluster", random_state=0)
@@ -91,5 +91,5 @@ for finding in centroid.diagnosis_:
 
 # %%
 # **Result:** check the diagnosis before the features, do not judge CAFE by how
-# well its features separate, and use a method without centres if clusters have none.
+# well its features separate, and use a method without centres if the clusters have none.
 # :doc:`/guide/which_method` helps to choose, and :doc:`/guide/when_it_hurts` has more cases.

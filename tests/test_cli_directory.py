@@ -651,7 +651,7 @@ class TestRefusals:
 
     def test_a_label_that_is_no_class(self, refused, parts, monkeypatch):
         monkeypatch.setattr(large_fit, "MOST_CLASSES", 10)
-        assert "--label 'name' needs fewer than 10 classes" in refused(parts, "--label", "name")
+        assert "--label 'name' needs at most 10 classes" in refused(parts, "--label", "name")
 
     def test_arrays(self, refused, tmp_path):
         path = tmp_path / "rows.npy"

@@ -1,4 +1,4 @@
-"""One line to the log before a fit waits for the compiler."""
+"""Log one line before a fit waits for the compiler."""
 
 import logging
 from pathlib import Path
@@ -9,7 +9,7 @@ _noted: set[str] = set()
 
 
 def kernels_are_compiled():
-    """Whether the compiled kernels are in the cache, or compiling is switched off."""
+    """Check whether compiled kernels are in the cache, or compilation is disabled."""
     from cafelearn._solver.descent import run_passes
 
     if not hasattr(run_passes, "stats"):

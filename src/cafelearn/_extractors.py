@@ -1,4 +1,4 @@
-"""The built-in extractors of CAFE: one table, which every other part reads.
+"""The built-in extractors of CAFE: one table that all other modules read.
 
 To add one, add an entry here, its test and its page. The table imports nothing, so that the
 command can list the names without loading scikit-learn.
@@ -16,9 +16,9 @@ class Extractor(NamedTuple):
     shapes: dict  # fitted arrays in model files, see _model_checks; empty: cannot be saved
     parallel: bool = False  # takes n_jobs
     options: tuple = ()  # further parameters, as pairs
-    linear: bool = True  # components_ multiply the rows, or sum to them
-    extra: str = ""  # of cafelearn, that it needs
-    package: str = ""  # in that extra
+    linear: bool = True  # features are linear in the rows, or (NMF) rows in the features
+    extra: str = ""  # the extra of cafelearn that it needs
+    package: str = ""  # the package in that extra
 
 
 EXTRACTORS = {

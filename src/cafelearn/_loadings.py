@@ -7,7 +7,8 @@ from sklearn.decomposition import NMF, PCA, IncrementalPCA, TruncatedSVD
 from cafelearn._extractors import EXTRACTORS, extractor_class
 from cafelearn._profiles import feature_names
 
-# Extractors whose components_ multiply the rows, or (NMF) sum to them.
+# Extractors whose features are rows times components_, or (NMF) whose rows are approximately
+# features times components_.
 LINEAR = (
     IncrementalPCA,
     TruncatedSVD,

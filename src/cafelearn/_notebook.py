@@ -39,7 +39,7 @@ class NotebookMixin:
         return summary_html(self) + diagram
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the representations for Jupyter, which prefers this method."""
+        """Return the representations for Jupyter, which prefers this to `_repr_html_`."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 SECONDS = 10  # between two lines where there is no bar
 REDRAW = 0.1  # seconds between two drawings of a bar
 WIDTH = 32  # characters of a bar, fewer on narrow terminals
-# Called with the numbers of steps done and in total and the name of the phase, in the caller's
-# thread. Set by programs that show the progress of any estimator.
+# Called with the number of completed steps, the total number of steps and the name of the
+# phase, in the caller's thread. Set by programs that show the progress of any estimator.
 PROGRESS: ContextVar = ContextVar("progress", default=None)
 # Name of the current phase.
 PHASE: ContextVar = ContextVar("phase", default="starts")
@@ -27,7 +27,7 @@ def report(done, total):
 
 @contextmanager
 def phase(words):
-    """Set the name of the phase that the body reports."""
+    """Set the name of the phase for reports from the body."""
     token = PHASE.set(words)
     try:
         yield
@@ -100,7 +100,7 @@ class Bar:
             self._end(keep=self.keep)
 
     def close(self):
-        """End the line, or remove it."""
+        """End the line, or remove it if lines are not kept."""
         if self.length:
             self._end(keep=self.keep)
 
@@ -154,7 +154,7 @@ class Lines:
 
 
 def _time(done, total, seconds):
-    """Format the remaining time, by the mean so far, or the duration at the end."""
+    """Format the estimated time left, or the duration if all steps have ended."""
     if done >= total:
         return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
     # No estimate from the first step, which may include compilation.

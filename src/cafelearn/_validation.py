@@ -80,8 +80,8 @@ def _is_numeric(column):
 def check_data(estimator, X, reset=True, *, gaps=False, **options):
     """Validate `X` as dense floats in C order; keep float32, name columns in errors.
 
-    With `gaps` missing values are NaN in the result, and every row must have an observed one.
-    Without, they are an error.
+    With `gaps`, missing values are NaN in the result, and every row must have an observed
+    value. Without `gaps`, missing values raise an error.
     """
     owner = type(estimator).__name__
     check_dense(X, owner)
@@ -106,7 +106,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
 
 
 def check_dense(X, owner):
-    """Raise if X is a sparse matrix, with its size as a dense one."""
+    """Raise if X is a sparse matrix; the message states its size as a dense array."""
     if not issparse(X):
         return
     shape, size = " x ".join(f"{n:,}" for n in X.shape), 8 * np.prod(X.shape, dtype=float)
@@ -126,7 +126,7 @@ def check_columns_observed(estimator, X):
 
 
 def refuse_empty_columns(empty, estimator):
-    """Raise if any column is marked as one without an observed value."""
+    """Raise if `empty` marks any column as one without an observed value."""
     if empty.any():
         names = getattr(estimator, "feature_names_in_", np.arange(len(empty)))[empty]
         raise ValueError(
@@ -165,8 +165,8 @@ def check_weights(sample_weight, X, estimator):
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 
-# Unless the largest weight is between these, weights are multiplied by a power of two. Weights
-# below a tiny fraction of the largest count as 0: single precision would lose them.
+# Unless the largest weight is between these bounds, weights are multiplied by a power of two.
+# Weights below a tiny fraction of the largest count as 0: sums would lose them.
 ORDINARY_WEIGHTS = 2.0**-32, 2.0**32
 SMALLEST_PART, SMALLEST_PART_SINGLE = 2.0**-900, 2.0**-80
 
@@ -186,13 +186,13 @@ def ordinary_weights(sample_weight, exponent, largest, dtype):
     return np.where(vanishing, 0.0, sample_weight) if vanishing.any() else sample_weight
 
 
-# Beyond these powers of two, squares summed over many rows leave the range of floats. Weights
-# are multiplied with each other and with sums, too.
+# Beyond these powers of two, squares summed over many rows leave the range of floats. The
+# limit of weights is lower, because they are also multiplied with each other and with sums.
 EXTREME_EXPONENT, COUNT_EXPONENT = 480, 200
 
 
 def ordinary_units(low, high):
-    """Powers of two that bring columns of extreme values near 1, or None if there are none."""
+    """Return powers of two that bring extreme columns near 1, or None if none is extreme."""
     peak = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
     exponents = np.frexp(peak)[1]
     is_extreme = (np.abs(exponents) > EXTREME_EXPONENT) & (peak > 0)
@@ -203,7 +203,7 @@ def ordinary_units(low, high):
 
 
 def check_unscaled(low, high, estimator):
-    """Raise if rows that are to be used as they are have squares beyond the range of floats."""
+    """Raise if the squares of values that are not scaled leave the range of floats."""
     peaks = np.maximum(np.abs(low), np.abs(high))
     units = ordinary_units(low, high)
     largest = int(np.argmax(peaks))
@@ -216,9 +216,10 @@ def check_unscaled(low, high, estimator):
 
 
 def countable_weights(sample_weight):
-    """Weights as numbers of rows, divided by a power of two if their squares would overflow.
+    """Return weights, divided by a power of two if their squares would overflow.
 
-    Weights that large outweigh any prior and penalty, also after the division.
+    They are used as numbers of rows. Weights that large outweigh any prior and penalty, even
+    after the division.
     """
     exponent = int(np.frexp(sample_weight.max())[1])
     if exponent <= COUNT_EXPONENT:

@@ -20,8 +20,8 @@ WARNED = "__cafelearn_warned__"
 def warn_caller(message, category=UserWarning, once=False):
     """Warn at the innermost line outside of this package, scikit-learn and joblib.
 
-    With `once`, a message is shown once per line, as with Python's default filter.
-    scikit-learn's checks change the filters, which resets Python's own record of warnings.
+    With `once`, a message is shown once per line, as with Python's default filter. This needs a
+    record of its own: scikit-learn's checks change the filters, which resets Python's record.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):

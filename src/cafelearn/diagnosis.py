@@ -11,13 +11,13 @@ __all__ = ["DiagnosisWarning", "Finding"]
 
 SEVERE, NOTE = "severe", "note"
 
-# A cluster with at least this share of the rows is "collapsed".
+# A cluster with at least this share of the rows gives the finding "collapsed".
 COLLAPSED = 0.9
-# A feature with at least this share of the weight is "one-feature".
+# A feature with at least this share of a cluster's weight gives "one-feature".
 DOMINANT = 0.9
-# A mean agreement (ARI) below this is "disagreement".
+# A mean agreement (ARI) below this gives "disagreement".
 DISAGREE = 0.5
-# Ranges and spreads that differ by this factor or more are "scales". Both must differ: after
+# Ranges and spreads that differ by this factor or more give "scales". Both must differ: after
 # RangeScaler the ranges agree, after StandardScaler the spreads.
 UNSCALED = 20.0
 # A constant offset this many times the mean dispersion makes the weights nearly equal.
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
         Identifier of the finding: "collapsed", "singletons", "uniform", "one-feature",
         "disagreement", "offset", "scales" or "no-structure".
     severity : {"severe", "note"}
-        Severe findings are also warnings of the class :class:`DiagnosisWarning`.
+        Severe findings are also issued as a :class:`DiagnosisWarning`.
     message : str
         The finding as a sentence.
 
@@ -109,7 +109,7 @@ def check_weights(model, names=None):
             "larger p or dispersion_offset spreads it.",
         )
     offset, finite = model.dispersion_offset, D[np.isfinite(D)]
-    # Divided first: the sum of huge dispersions may overflow.
+    # Divide first: the sum of huge dispersions may overflow.
     mean = float((finite / max(finite.size, 1)).sum())
     if not isinstance(offset, str) and mean > 0 and offset > DROWNED * mean:
         yield Finding(
@@ -155,7 +155,7 @@ def check_scales(model, names=None):
 def check_choice(candidates, family):
     """Check the choice among the candidates of CAFE (its `candidates_`).
 
-    `family` are the positions of the candidates that differ from the chosen one only in p.
+    `family` holds the positions of the candidates that differ from the chosen one only in p.
     """
     chosen = candidates[candidates["chosen"]].iloc[0]
     if chosen["weighting"] == "uniform" and candidates["weighting"].nunique() > 1:
@@ -178,7 +178,7 @@ def check_choice(candidates, family):
 
 
 def check_structure_found(structure):
-    """Check the result of the structure test; None if there was no test."""
+    """Check the result of the structure test, which is None if there was no test."""
     if structure is not None and not structure.found:
         yield Finding(
             "no-structure",
@@ -189,7 +189,7 @@ def check_structure_found(structure):
 
 
 def check_number(numbers):
-    """Check the choice of the number of clusters; None if there was no choice."""
+    """Check the choice of the number of clusters, which is None if there was no choice."""
     if numbers is not None and not numbers["found"]:
         tried, chosen = numbers["table"]["n_clusters"], numbers["table"]["chosen"]
         k = tried[chosen.index(True)]

@@ -129,7 +129,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
 
 def _without_ranges(model):
-    """Replace ranges and labels in the model by equivalent lists."""
+    """Replace ranges and the labels of feature groups in the model by equivalent lists."""
     changes = {}
     groups = getattr(model, "feature_groups", None)
     if groups is not None and not isinstance(groups, str):
@@ -153,7 +153,7 @@ def _without_ranges(model):
 def load_model(path: str | PathLike[str]) -> Estimator:
     """Load a model that :func:`save_model` has written.
 
-    Nothing in the file is executed. It may contain numbers, text, the estimators of this
+    Nothing in the file is executed. The file may contain numbers, text, the estimators of this
     package and some of scikit-learn's; a file with any other type is rejected.
 
     Parameters
@@ -193,7 +193,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
-    # All looks are at the same bytes, whatever happens to the file meanwhile.
+    # Read once, so that all checks see the same bytes even if the file changes meanwhile.
     with open(path, "rb") as file:
         data = file.read(len(ZIP))
         if data != ZIP:
@@ -231,7 +231,7 @@ def _skops():
 
 
 def without_lazy_labels(model):
-    """Return the model, or a copy of it and its parts without lazy labels."""
+    """Return a copy of the model and its parts without lazy labels."""
     model = copy(model)
     if is_dask(getattr(model, "labels_", None)):
         del model.labels_

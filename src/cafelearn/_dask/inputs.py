@@ -1,4 +1,4 @@
-"""Input checks of Dask collections that need no rows."""
+"""Checks of Dask collections that do not compute their rows."""
 
 import dask.array as da
 import numpy as np
@@ -10,9 +10,10 @@ from cafelearn._validation import check_columns
 
 
 def as_array(estimator, X, reset):
-    """A Dask array with one chunk of columns and its type, float32 or float64.
+    """Return a Dask array with one chunk of columns, and its type, float32 or float64.
 
-    Names and number of the features are stored in the estimator (`reset`) or checked.
+    With `reset`, names and number of the features are stored in the estimator, otherwise they
+    are checked.
     """
     if hasattr(X, "to_dask_array"):
         check_columns(X._meta, type(estimator).__name__)
@@ -39,7 +40,7 @@ def as_array(estimator, X, reset):
 def _numbers_of(X, owner):
     """Convert columns of a dataframe or series to NumPy's numeric types if necessary.
 
-    Types with their own missing values would become arrays of objects.
+    Types with their own missing values would otherwise become arrays of objects.
     """
     dtypes = X._meta.dtypes if X.ndim == 2 else ()
     if all(isinstance(d, np.dtype) and d.kind in "biuf" for d in dtypes):
@@ -50,12 +51,12 @@ def _numbers_of(X, owner):
 
 
 def _as_floats(frame, owner, dtype):
-    check_columns(frame, owner)  # only here can objects be checked for numbers
+    check_columns(frame, owner)  # objects can only be checked where there are rows
     return frame.astype(dtype)
 
 
 def as_weights(sample_weight, X):
-    """Return weights in blocks like those of X, or None, and X, with lengths if needed."""
+    """Return weights in the blocks of X, or None, and X, with its lengths if needed."""
     if sample_weight is None:
         return None, X
     if hasattr(sample_weight, "to_dask_array"):
@@ -86,7 +87,7 @@ def _with_lengths(array):
 
 
 def make_blocks(estimator, X, sample_weight=None):
-    """The Blocks of a collection to fit to."""
+    """Return the Blocks of a collection that an estimator is to be fitted to."""
     X, dtype = as_array(estimator, X, reset=True)
     sample_weight, X = as_weights(sample_weight, X)
     return Blocks(X, sample_weight, dtype, type(estimator).__name__)

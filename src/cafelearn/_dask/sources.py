@@ -18,7 +18,7 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
 # Largest size in bytes of tasks that are sent to the workers in every pass, and of data that
-# several of them share, such as an open file.
+# several tasks share, such as an open file.
 SMALL = 100_000
 
 
@@ -64,7 +64,7 @@ def find_sources(array, weights, client):
 
 
 def _sources(collection):
-    """The source of every block and the graph that they need."""
+    """Return the source of every block and the graph that the sources need."""
     blocks = collection.to_delayed().ravel()
     graph, held = blocks[0].__dask_graph__(), _futures(collection)
     if held:
@@ -80,7 +80,7 @@ def _sources(collection):
 
 
 def _hold_rows(sources, graph):
-    """Whether tasks contain so much data that it must be rows in this process's memory."""
+    """Check whether tasks contain so much data that it must be rows of this process."""
     found = [source.value for source in sources if isinstance(source, Sealed)]
     found += [task for task in dict(graph).values() if _is_data(task)]
     return not all(map(_is_small, found))
@@ -101,7 +101,7 @@ def _is_small(task):
 
 
 def _futures(collection):
-    """The Futures of a collection by their keys."""
+    """Return the Futures of a collection by key."""
     try:
         from distributed import futures_of
     except ImportError:  # without distributed there are no Futures

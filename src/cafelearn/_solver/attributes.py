@@ -2,12 +2,12 @@
 
 import numpy as np
 
-# Exponent that the sum of the fitted masses stays below.
+# The sum of the fitted masses stays below 2 to this power.
 LARGEST_MASS = 1020
 
 
 def typical_distances(result, p):
-    """Root of the mean p-th power of the members' distances, by cluster and feature."""
+    """Return the p-th root of the mean p-th power of distances, by cluster and feature."""
     if result.typical is not None:
         return result.typical
     mass = np.where(result.mass > 0, result.mass, 1.0)
@@ -15,13 +15,13 @@ def typical_distances(result, p):
 
 
 def to_units(log_values):
-    """exp, without overflow warnings: p = 50 on data of 1e100 exceeds the range of floats."""
+    """Compute exp without warnings: p = 50 on data of 1e100 exceeds the range of floats."""
     with np.errstate(over="ignore", under="ignore"):
         return np.exp(log_values)
 
 
 def set_attributes(job):
-    """Fit the estimator of a job whose starts have all ended."""
+    """Set the fitted attributes of the estimator of a job whose starts have all ended."""
     estimator, result, shift = job.estimator, job.best, job.log_unit
     centers, unit = result.centers, job.units.data
     estimator.labels_ = result.labels
@@ -37,7 +37,7 @@ def set_attributes(job):
     estimator._scale = job.problem.scale * unit
     estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.units))
     estimator._ranges = job.ranges.astype(np.float64)
-    # None for complete data, of which mass and dispersions tell it if they are finite.
+    # None if it can be computed from masses and dispersions: complete data, no overflow.
     estimator._typical = None
     if result.typical is not None or not np.isfinite(estimator.dispersions_).all():
         with np.errstate(over="ignore"):
@@ -45,8 +45,8 @@ def set_attributes(job):
 
 
 def _mass_exponent(result, units):
-    """Exponent of the power of two that brings masses back to the weights of the user.
+    """Return the exponent of the power of two that converts masses to the user's weights.
 
-    If the sum of those exceeds the largest float, masses are smaller by a power of two.
+    If the sum of these weights exceeds the largest float, the exponent is smaller.
     """
     return min(-units.weight_exponent, LARGEST_MASS - int(np.frexp(result.mass.sum())[1]))

@@ -27,18 +27,19 @@ from cafelearn._variables import used_columns, variable_codes
 
 # Sums whose relative difference is below this are ties: rounding depends on the order of rows.
 TIE = 1e-9
-# Waiting times for weaker pulls would be infinite.
+# Pulls (see `waiting_times`) that are all below this are divided by it, because their waiting
+# times would be infinite.
 SMALLEST_PULL = 2.0**-900
 
 
 def groups_of(estimator, low, high):
-    """The variables of an estimator that are not constant in data with these extrema."""
+    """Return the variables of an estimator that vary in data with these extrema."""
     codes = variable_codes(estimator)
     return make_groups(len(low), codes, used_columns(half_span(low, high), codes))
 
 
 class StartRows(NamedTuple):
-    """The rows that starts are made of."""
+    """The rows that initial centres are made from."""
 
     X: np.ndarray
     sample_weight: np.ndarray
@@ -92,9 +93,9 @@ INITS = {
 
 
 def make_start(estimator, rows, shown=None):
-    """A function that makes the initial centres of a start, without weights, from its seed.
+    """Return a function that makes initial centres, without weights, from a start's seed.
 
-    `shown` are the rows in the user's units, and the factor that was applied to them.
+    `shown` holds the rows in the user's units and the factor that was applied to them.
     """
     init = estimator.init
     if isinstance(init, str):
@@ -109,7 +110,7 @@ def make_start(estimator, rows, shown=None):
 
 
 def random_rows(X, n_clusters, draw, rng):
-    """k distinct rows drawn without replacement, in proportion to their weight.
+    """Draw k distinct rows without replacement, in proportion to their weight.
 
     If there are fewer distinct rows than clusters, rows are repeated.
     """
@@ -119,12 +120,12 @@ def random_rows(X, n_clusters, draw, rng):
 
 
 def n_trials(n_clusters):
-    """Candidates for each centre of k-means++, as in scikit-learn."""
+    """Return the number of candidates for each centre of k-means++, as in scikit-learn."""
     return 2 + int(np.log(n_clusters))
 
 
 def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
-    """k-means++ with the Minkowski distance: rows are drawn in proportion to d^p (Eq. 2).
+    """Choose centres by k-means++: rows are drawn in proportion to d^p (Eq. 2).
 
     Each centre is the best of a few candidates, the one that leaves the smallest sum of
     distances.
@@ -150,17 +151,17 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
 
 
 def first_smallest(totals):
-    """Index of the smallest number; of numbers equal up to rounding, the first."""
+    """Return the index of the smallest number; the first of those equal up to rounding."""
     return int(np.argmax(totals <= totals.min() * (1 + TIE)))
 
 
 def pull_of(draw, strengths):
-    """The sum of the rows' strengths for each distinct row."""
+    """Sum the strengths of equal rows, for each distinct row."""
     return np.bincount(draw.group, weights=strengths[draw.rows], minlength=len(draw.mass))
 
 
 def powers(X, centers, p, scale):
-    """d^p of each row to each centre for uniform weights, relative to the data's scale."""
+    """Compute d^p of rows to centres for uniform weights, relative to the data's scale."""
     away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
     with np.errstate(over="ignore"):
         out = (away * scale) ** p
@@ -169,7 +170,7 @@ def powers(X, centers, p, scale):
 
 
 def given_centers(init, shown, X, n_clusters, seed, unit=1.0):
-    """Centres given by the user, or made by a callable from the rows `shown`."""
+    """Return centres given by the user, or made by a callable from the rows `shown`."""
     if callable(init):
         state = np.random.RandomState(np.random.MT19937(seed))
         init = init(shown, n_clusters, random_state=state)
@@ -191,17 +192,21 @@ def _times(centers, unit):
     with np.errstate(over="ignore"):
         centers = centers * centers.dtype.type(unit)
     if not np.isfinite(centers).all():
-        raise ValueError("The initial centers are too far from the data for its format.")
+        raise ValueError(
+            "The initial centers are too far from the data: scaled like the data, they exceed "
+            "the range of floats."
+        )
     return centers
 
 
 def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
-    """Centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
+    """Return the centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
 
     A cluster is fitted around the row farthest from the Minkowski centre of the data, with
-    that centre as a fixed second one. When it is stable, its rows are removed, and the next
-    cluster is fitted to the remaining rows, until none are left. Both clusters have feature
-    weights. Missing centres are the rows farthest from the centres found.
+    the Minkowski centre as the fixed centre of a second cluster; both have feature weights.
+    When the cluster is stable, its rows are removed, and the next one is fitted to the
+    remaining rows, until none are left. If fewer than k clusters are found, the rows farthest
+    from the centres are added.
     """
     p, scale = problem.geometry.p, problem.scale
     middle, _ = one_cluster(X, sample_weight, feature_scale, p)
@@ -224,7 +229,7 @@ def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
 
 
 def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
-    """Members and centre of the cluster around the row farthest from `middle`."""
+    """Find members and centre of the cluster around the row farthest from `middle`."""
     p, scale = problem.geometry.p, problem.scale
     weights = uniform_weights(problem.groups, 2, X.shape[1], X.dtype)
     _, away = assign(X, make_model(middle[None, :], weights[:1], p, scale, X.dtype))
@@ -251,7 +256,7 @@ def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
 
 
 def _weights_about(center, X, sample_weight, problem):
-    """Feature weights (Eq. 4) of one cluster whose centre is given."""
+    """Compute the feature weights (Eq. 4) of one cluster whose centre is given."""
     p, dispersions = problem.geometry.p, np.zeros(X.shape[1])
     for first in range(0, len(X), problem.chunk):
         rows = slice(first, first + problem.chunk)

@@ -18,15 +18,12 @@ from cafelearn.cli.summary import (
 
 # Number of rows in the sample for the report.
 REPORT_ROWS = 10_000
-# A column of classes has fewer values.
+# A column of classes has at most this number of values.
 MOST_CLASSES = 1_000
 
 
 def fit(run, estimator, large, label, out, force):
-    """Fit, make one more pass that writes the features, and record the facts.
-
-    Return the profile of the clusters.
-    """
+    """Fit, write the features in one more pass, record the facts and return the profile."""
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
@@ -76,7 +73,7 @@ class Survey(NamedTuple):
     counts: np.ndarray  # rows of each cluster
     n_doubtful: int
     doubtful: list  # the most doubtful rows, as facts
-    classes: dict  # class -> rows of it in each cluster
+    classes: dict  # class -> number of its rows in each cluster
     profile: ProfileSums
 
 
@@ -108,7 +105,7 @@ def _classes(known, cluster, k):
     codes, distinct = pd.factorize(known)  # -1 if missing
     if len(distinct) > MOST_CLASSES:
         raise ValueError(
-            f"--label {known.name!r} needs fewer than {MOST_CLASSES:,} classes, but one part "
+            f"--label {known.name!r} needs at most {MOST_CLASSES:,} classes, but one part "
             f"of the table has {len(distinct):,}."
         )
     table = np.zeros((len(distinct), k), dtype=np.int64)

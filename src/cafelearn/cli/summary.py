@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from cafelearn.cli.tables import make_table, short, stacked
 
-DOUBTFUL = 0.1  # margins below it
+DOUBTFUL = 0.1  # rows with a margin below this are in doubt
 TOP = 5
 LOWEST = 5
 RUNNERS_UP = 3
@@ -187,7 +187,7 @@ def _show_clusters(out, clusters, n_variables):
         ">cluster", ">rows", "differs most from the rest in", "highest weights (most compact)"
     )
     for cluster in clusters:
-        # Compare with the first weight, up to rounding.
+        # Equal weights are 1 / n_variables, up to rounding.
         is_weighted = cluster["top_features"][0]["weight"] * n_variables > ALIKE
         lines = [short(row["description"], 56) for row in cluster["profile"][:LINES]]
         top = [

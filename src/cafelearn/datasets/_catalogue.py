@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: its classes in the order of their codes, its categorical attributes."""
+    """One data set, with classes in the order of their codes and categorical attributes."""
 
     description: str
     classes: tuple[str, ...]
@@ -53,8 +53,8 @@ CATALOGUE = {
     ),
     "breast_cancer": Entry(
         "Breast Cancer Wisconsin (Original): nine cytological grades from 1 to 10 of 683 "
-        "breast tumours, benign or malignant. The 16 of the 699 rows with a missing value are "
-        "left out." + _SOURCE,
+        "breast tumours, benign or malignant. Of the original 699 rows, the 16 with a "
+        "missing value are left out." + _SOURCE,
         classes=("benign", "malignant"),
     ),
     "car_evaluation": Entry(
@@ -88,9 +88,9 @@ CATALOGUE = {
         ),
     ),
     "ionosphere": Entry(
-        "Ionosphere: 351 radar returns, good or bad, by 33 numbers that describe the received "
-        "signal. The second of the repository's 34 attributes is constant and left out. The "
-        "packaged copy is rounded to three decimals." + _SOURCE,
+        "Ionosphere: 351 radar returns, good or bad, each with 33 numbers that describe the "
+        "received signal. The second of the repository's 34 attributes is constant and left "
+        "out. The packaged copy is rounded to three decimals." + _SOURCE,
         classes=("bad", "good"),
     ),
     "iris": Entry(

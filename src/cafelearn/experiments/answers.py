@@ -14,7 +14,7 @@ from cafelearn.experiments.study_run import ACCURACIES
 
 CONFIGURATION = ["dataset", "regime"]
 SCORES = {"labels": "ari", "features": "accuracy"}
-# Uses the classes, so it is excluded from ranks and wins.
+# This method uses the classes, so it is excluded from ranks and wins.
 ORACLE = "hindsight"
 
 
@@ -259,7 +259,7 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute the share of the fits of CAFE to all rows with a finding, by regime.
+    """Compute the share of CAFE's fits to all rows that have each finding, by regime.
 
     Parameters
     ----------

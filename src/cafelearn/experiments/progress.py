@@ -21,9 +21,9 @@ class Clock:
     """Estimate the remaining time from the cost of completed runs.
 
     The expected cost of a run is the mean over completed runs of similar samples with the same
-    method, or a prior calibrated by all runs so far. The speed, in cost per second, is
-    measured, which accounts for the number of workers. Measuring begins with the first
-    report, because workers take time to start.
+    method or, if there are none, a prior calibrated by all runs so far. The speed, in cost per
+    second, is measured, which accounts for the number of workers. Measuring begins with the
+    first report, because workers take time to start.
     """
 
     def __init__(self, todo, total, now=time.monotonic, experiment=GRID):
@@ -34,7 +34,7 @@ class Clock:
             for sample, methods in todo
             for method in methods
         }
-        # One sample represents those similar to it.
+        # One sample represents all samples similar to it.
         self._examples = {experiment.similar(sample): sample for sample, _ in todo}
         self._seen = defaultdict(lambda: [0, 0.0])
         self._failed, self._first = 0, None

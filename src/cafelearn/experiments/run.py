@@ -30,8 +30,8 @@ __all__ = [
     "run_method",
 ]
 
-# Seconds for a million entries of data on one core. Only the ratios matter, until runs of the
-# same data set and method have ended.
+# Seconds for a million entries of data on one core. Only the ratios matter, and only until runs
+# of the same data set and method have ended. LITTLE is for all other methods.
 PRIOR = {
     "autoencoder": 90.0,
     "umap": 80.0,
@@ -56,7 +56,7 @@ class Record(NamedTuple):
     ari: float | None = None
     nmi: float | None = None
     seconds: float | None = None  # of the method, including its sweep
-    sweep_seconds: float | None = None  # part of them that all CAFE variants share
+    sweep_seconds: float | None = None  # the part of `seconds` that all CAFE variants share
     p: float | None = None
     k_found: int | None = None
     warnings: str = ""
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 
 
 class Noisy(NamedTuple):
-    """A noisy data set, scaled, with its classes and the pairs that are noise."""
+    """A noisy data set, scaled, with its classes and its noise pairs."""
 
     X: np.ndarray
     y: np.ndarray

@@ -67,7 +67,7 @@ def draw_figures(
     paths = []
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
         for name, draw in drawings.items():
-            # Not through pyplot, whose current figure would change.
+            # Without pyplot, whose current figure would change.
             figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
             draw(figure.subplots(), study, matplotlib)
             for kind in formats:

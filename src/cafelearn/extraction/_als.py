@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The inverse of a Gram matrix with a larger condition number has hardly a correct digit.
+# The inverse of a Gram matrix with a larger condition number has hardly any correct digits.
 WORST_CONDITION = 1e12
 # A component this small, relative to the largest, is rounding error.
 SMALLEST_COMPONENT = 1e-12
@@ -24,20 +24,20 @@ class Factors(NamedTuple):
 
 
 def factorize_all(X, starts, max_iter, tol):
-    """Alternate between the least squares solutions for H and W, negative entries set to 0.
+    """Alternate between least squares solutions for H and W, with negative entries set to 0.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Non-negative data, with numbers of the order of 1.
+        Non-negative data, with values of the order of 1.
     starts : ndarray of shape (n_starts, n_components, n_samples)
-        The transpose of the first W of each start.
+        The transpose of the initial W of each start.
     max_iter : int
         Largest number of iterations.
     tol : float
         A start stops when an iteration lowers the norm of the residual by no more than this
-        fraction of it, or changes no entry of W by more than this fraction of the largest
-        entry of W, and likewise for H.
+        fraction of the norm, or changes no entry of W or H by more than this fraction of the
+        largest entry of the same factor.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def clipped_scores(X, loadings):
 
 
 def solve_gram(grams, right):
-    """Solve ``gram @ x = right`` for each Gram matrix; the minimum-norm x if it is singular.
+    """Solve ``gram @ x = right`` for each Gram matrix, for the minimum norm if singular.
 
     Rows of x that belong to components of the size of rounding errors are 0.
     """
@@ -150,7 +150,7 @@ def _residual_norms(norm, H, cross, gram):
 
 
 def _change(old, new):
-    """Compute the largest change of an entry over the largest entry, for each start."""
+    """Compute the largest change of an entry relative to the largest entry, by start."""
     change = np.subtract(new, old)
     np.abs(change, out=change)
     return change.max(axis=(1, 2)) / (ROOT_EPSILON + old.max(axis=(1, 2)))

@@ -49,15 +49,15 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     ``mean(||x - y||**2) + l2 / 2 * (||W1||**2 + ||W2||**2) + sparsity_weight * sum(KL)``
 
-    with KL the Kullback-Leibler divergence between Bernoulli distributions with mean
-    `sparsity` and with each unit's mean activation. It is trained on all rows at once, with
-    scaled conjugate gradients.
+    where KL is the Kullback-Leibler divergence, for each hidden unit, between the Bernoulli
+    distributions with means `sparsity` and the unit's mean activation. The network is trained
+    on all rows at once, with scaled conjugate gradients.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of hidden units, at most the number of features of the data. ``None`` is half
-        of these, rounded down, but at least 1.
+        Number of hidden units, at most the number of features of the data. ``None`` means
+        half of the features, rounded down, but at least 1.
     n_init : int, default=50
         Number of random starts; the one with the smallest mean squared error on the scaled
         data is kept.
@@ -97,7 +97,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     reconstruction_error_ : float
         Root mean square of ``X - inverse_transform(transform(X))``.
     loss_ : float
-        The minimised sum for the start that was kept.
+        Value of the minimised sum for the start that was kept.
     n_iter_ : int
         Number of epochs.
     n_features_in_ : int

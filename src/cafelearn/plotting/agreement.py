@@ -39,8 +39,8 @@ class AgreementDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the heat map. With up to 16 rows, their labels show the sum of the indices
-        with the other candidates, by which ``CAFE(selection="agreement")`` chooses.
+        Axes with the heat map. With up to 16 candidates, the row labels show the sum of each
+        candidate's indices with the others, by which ``CAFE(selection="agreement")`` chooses.
     figure_ : matplotlib Figure
         Figure of the axes.
     im_ : matplotlib AxesImage
@@ -48,7 +48,7 @@ class AgreementDisplay:
     text_ : ndarray of shape (n_candidates, n_candidates) of matplotlib Text, or None
         The numbers in the cells.
     frame_ : matplotlib Rectangle or None
-        The frame about the row of the chosen candidate.
+        The frame around the row of the chosen candidate.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class AgreementDisplay:
             rows,
             columns,
             own_figure=ax is None,
-            # Below 0 is worse than chance; extend the colours only if it occurs.
+            # Values below 0 are worse than chance; the colours include them only if they occur.
             limits=(min(0.0, self.agreement.min()), 1.0),
             annotate=annotate,
             cmap=cmap,
@@ -161,7 +161,7 @@ class AgreementDisplay:
         Returns
         -------
         display : AgreementDisplay
-            The display, drawn, with the chosen candidate marked. Candidates are named by
+            The drawn display, with the chosen candidate marked. Candidates are named by
             the settings in which they differ.
 
         Examples
@@ -192,7 +192,7 @@ class AgreementDisplay:
                 fill=False,
                 edgecolor=COLORS[5],
                 linewidth=3,
-                # Half of the line of an outer row is outside the axes.
+                # Half of the frame of an outer row is outside the axes.
                 clip_on=False,
                 zorder=3,
             )

@@ -34,7 +34,7 @@ class NoisePairsDisplay:
     weights : DataFrame or array-like of shape (n_classes, n_features)
         Feature weights of the cluster of each class.
     noise_pairs : array-like of bool of shape (n_classes, n_features)
-        True for the pairs of class and feature that are noise.
+        True for the pairs of class and feature to which noise was added.
 
     Attributes
     ----------
@@ -95,8 +95,8 @@ class NoisePairsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one of a grid, which is split. None creates a figure
-            whose size fits the table.
+            Axes to draw on: two axes, or one from a grid, which is split. None creates a
+            figure whose size fits the table.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
@@ -176,7 +176,8 @@ class NoisePairsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
+            Axes to draw on: two axes, or one from a grid, which is split. None creates a
+            figure.
 
         Returns
         -------

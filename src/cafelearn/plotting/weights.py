@@ -78,7 +78,7 @@ class WeightsDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure whose size fits the table.
         max_features : int, default=None
-            Number of features to show, those of the largest spread; None shows all.
+            Number of features to show, those with the largest spread; None shows all.
         sort_features : bool, default=False
             Sort the features by their spread: the largest weight minus the smallest, over
             clusters.
@@ -146,7 +146,7 @@ class WeightsDisplay:
         feature_names : sequence of str, default=None
             Names of the features; None means those seen in `fit`, or x0, x1, ...
         max_features : int, default=None
-            Number of features to show, those of the largest spread.
+            Number of features to show, those with the largest spread; None shows all.
         sort_features : bool, default=False
             Sort the features by their spread over clusters.
         annotate : bool, default=None
@@ -197,7 +197,7 @@ class WeightsDisplay:
                 f"got {max_features!r}."
             )
         values = self.weights.to_numpy(dtype=np.float64)
-        # One cluster has no spread; sort by weight.
+        # Equal spreads, such as 0 with a single cluster, are ordered by the largest weight.
         order = np.lexsort((-values.max(axis=0), -np.ptp(values, axis=0)))
         chosen = order[:count]
         return chosen if sort_features else np.sort(chosen)

@@ -21,7 +21,7 @@ from cafelearn.diagnosis import SEVERE
 
 # Up to this number, candidates are listed in the order of `candidates_`.
 FEW = 10
-# Lines per cluster on its differences, and on its highest weights.
+# Number of lines per cluster about its differences, and about its highest weights.
 MOST_LINES = 4
 KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 
@@ -29,9 +29,9 @@ KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 class Facts:
     """A fitted estimator, its rows, and the statistics that the sections share.
 
-    `given` are the rows in the format of `estimator`. `cafe` is its CAFE, None for
-    mwk-means. `inner` is that CAFE or the mwk-means itself, and `rows` are the rows in its
-    format: encoded, if the estimator is a TabularCAFE.
+    `given` holds the rows in the format of `estimator`. `cafe` is its CAFE, or None for
+    mwk-means. `inner` is that CAFE or the mwk-means itself. `rows` holds the rows in the format
+    of `inner`: encoded, if the estimator is a TabularCAFE.
     """
 
     def __init__(self, estimator, X, row_ids=None, y=None):
@@ -60,7 +60,7 @@ class Facts:
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
         self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
-        # Lazy fits have no labels to compare, so a report may show any of their rows.
+        # Fits to Dask collections have no labels in memory, so a report may show any rows.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
         self.labels = self.inner.predict(self.rows) if lazy else fitted
@@ -148,7 +148,7 @@ class Facts:
 
     @property
     def n_elsewhere(self):
-        """Number of rows whose nearest centre is not that of their label."""
+        """Number of rows whose nearest centre is not that of their cluster."""
         return int((self.inner.predict(self.rows) != self.labels).sum())
 
     @property

@@ -1,8 +1,8 @@
 """Render a template into one self-contained HTML file.
 
 The plots use a few hundred lines of JavaScript in this package instead of plotly.js. A report
-therefore has a few hundred kilobytes instead of five megabytes, its plots follow the theme of
-the page and print as vectors, and its policy allows no other script.
+therefore takes a few hundred kilobytes instead of five megabytes, its plots follow the theme of
+the page and print as vectors, and its content security policy allows no other script.
 """
 
 import base64
@@ -27,8 +27,8 @@ LONGEST_NAME = 120
 def write_page(template, content, path, *, title, force, caller) -> Path:
     """Render a template with `content` and write it to `path`.
 
-    The policy allows the script by its hash, so no other script can run. Styles are
-    inline because heat maps set the shade of each cell.
+    The content security policy allows the script by its hash, so no other script can run.
+    Styles are inline because heat maps set the shade of each cell.
     """
     page = environment(caller).get_template(template)
     script = "\n".join(_asset(name) for name in SCRIPTS)

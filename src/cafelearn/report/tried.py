@@ -12,7 +12,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# With more candidates columns would be too narrow; the best ones are compared.
+# With more candidates the columns would be too narrow, so only the best are compared.
 MOST_COMPARED = 10
 # Longer names are replaced by numbers in the header of the heat map.
 SHORT_NAME = 8

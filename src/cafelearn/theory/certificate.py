@@ -62,16 +62,16 @@ def certificate(
     model : MinkowskiWeightedKMeans
         A fitted model.
     X : array-like of shape (n_samples, n_features)
-        The data it was fitted on.
+        The data that the model was fitted on.
     sample_weight : array-like of shape (n_samples,), default=None
-        The weights it was fitted with.
+        The sample weights that the model was fitted with.
 
     Returns
     -------
     table : Certificate
         A :class:`pandas.DataFrame` with one row per claim, named in the index, and the
-        columns `measured`, `bound`, `slack` (distance to the bound, positive if the claim
-        holds), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
+        columns `measured`, `bound`, `slack` (distance to the bound, negative if the claim
+        does not hold), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def certificate(
 
 
 class _Facts:
-    """The quantities of the claims, with the data scaled to a range near 1."""
+    """The quantities that the claims are about, on data scaled to a range near 1."""
 
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
@@ -232,7 +232,7 @@ def _descent_rows(facts):
         0.0,
         tolerance=facts.exact,
         why_not=facts.why_not if facts.other_weighting else facts.unfinished,
-        note="largest difference to Eq. 4 with the offset",
+        note="largest difference from Eq. 4 with the offset",
     )
 
 
@@ -258,7 +258,7 @@ def _weight_rows(facts):
         np.abs(w.sum(axis=1) - 1).max(),
         0.0,
         tolerance=facts.exact,
-        note="largest difference to 1",
+        note="largest difference from 1",
     )
     D, w = facts.D[facts.positive], w[facts.positive]
     note = _left_out(facts)
@@ -289,7 +289,7 @@ def _weight_rows(facts):
         np.abs(tiny - theory.selective_limit(D)).max(initial=0.0),
         0.0,
         tolerance=_tie_share(D),
-        note=note or "difference to the limit at p = 1 + 1e-9",
+        note=note or "difference from the limit at p = 1 + 1e-9",
     )
     large = theory.feature_weights(D, 1e9)
     yield _at_most(
@@ -297,7 +297,7 @@ def _weight_rows(facts):
         np.abs(large - 1 / facts.D.shape[1]).max(initial=0.0),
         0.0,
         tolerance=1e-6,
-        note=note or "difference to 1 / m at p = 1e9",
+        note=note or "difference from 1 / m at p = 1e9",
     )
     exponents = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
     spreads = [
@@ -318,7 +318,7 @@ def _differences(values):
 
 
 def _tie_share(D):
-    """Compute the effect of near-ties on the distance to the limit at p = 1 + 1e-9."""
+    """Return the tolerance at p = 1 + 1e-9, where near-ties still share the weight."""
     with np.errstate(divide="ignore"):
         gaps = np.log(D) - np.log(D).min(axis=1, keepdims=True)
     return 1.0 if ((gaps > 0) & (gaps < 1e-7)).any() else 1e-9
@@ -342,7 +342,7 @@ def _objective_rows(facts):
             0.0,
             tolerance=facts.exact * 10,
             why_not=facts.why_not,
-            note="relative difference to the sum of w^p D",
+            note="relative difference from the sum of w^p D",
         )
     lower, upper = theory.objective_bounds(D, p)
     tolerance = facts.exact * max(upper, W)
@@ -411,7 +411,7 @@ def _largest_ratio(values, bounds):
 
 
 def _rescaling_rows(facts):
-    """Check Lemma 3 on rescaled rows and their own centres."""
+    """Check Lemma 3 on rescaled rows and rescaled centres."""
     w, D, p = facts.weights, facts.D, facts.p
     columns = facts.column_weights
     rescaled = facts.X * columns[facts.labels]

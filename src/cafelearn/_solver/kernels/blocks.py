@@ -7,26 +7,27 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
-# Rows of a block. Blocks of float32 have twice as many, as vectors do, unless there are many
-# features: these are farther apart in longer blocks, which is slower.
+# Rows of a block. Blocks of float32 have twice as many, because a vector holds twice as many
+# numbers, unless there are many features: longer blocks move them farther apart in memory,
+# which is slower.
 BLOCK, LONG_BLOCK = 128, 256
 NARROW = 64
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and the remainder of
 # an unrolled loop runs one number at a time.
 PAD = 32
-# Rows of some features transposed at a time.
+# Rows transposed at a time where tiles are not used.
 ROWS = 8
 
 
 @njit(**EXACT)
 def block_rows(X):
-    """Rows of a block of these data."""
+    """Return the number of rows of a block of X."""
     return LONG_BLOCK if X.itemsize == 4 and X.shape[1] <= NARROW else BLOCK
 
 
 @njit(**EXACT)
 def padded(size):
-    """Size of a block with its padding."""
+    """Return the size of a block with its padding."""
     return (size + PAD - 1) // PAD * PAD
 
 
@@ -40,15 +41,15 @@ class Scratch(NamedTuple):
     weights: np.ndarray  # (width,) sample weights of the rows, 0 for padding
     block_labels: np.ndarray  # (width,)
     members: np.ndarray  # (rows of a chunk,) cluster to whose sums a row is added, or -1
-    order: np.ndarray  # (rows of a chunk,) see sort_by_label, as the next two
+    order: np.ndarray  # (rows of a chunk,) see sort_by_label, also for the next two
     begin: np.ndarray  # (k + 2,)
     filled: np.ndarray  # (2, k + 1)
     features: np.ndarray  # (m,) all features
-    open: np.ndarray  # (m,) some of them
+    open: np.ndarray  # (m,) buffer for some of them
 
 
 def make_scratch(X, n_clusters, n_rows, p):
-    """Scratch for chunks of `n_rows` rows like those of X."""
+    """Allocate the Scratch for chunks of `n_rows` rows like those of X."""
     n_features = X.shape[1]
     rows = _aligned_empty(4, X)
     return Scratch(
@@ -68,10 +69,10 @@ def make_scratch(X, n_clusters, n_rows, p):
 
 
 def _aligned_empty(n_rows, X):
-    """An array of n_rows rows, each for a block of X and one cache line longer.
+    """Return an array of `n_rows` rows, each for a block of X and one cache line longer.
 
-    It begins at a cache line: a vector that straddles two lines costs two accesses and
-    halves the speed. The longer rows keep the features out of each other's cache sets.
+    The array begins at a cache line: a vector that straddles two lines costs two accesses and
+    halves the speed. The additional line keeps features out of each other's cache sets.
     """
     line = 64 // X.itemsize
     long = X.itemsize == 4 and X.shape[1] <= NARROW
@@ -84,7 +85,7 @@ def _aligned_empty(n_rows, X):
 
 @njit(**VECTOR)
 def transpose(columns, X, rows, features):
-    """columns[v, b] = X[rows[b], v] for these features, padded with copies of the first row.
+    """Set columns[v, b] = X[rows[b], v] for these features; pad with copies of the first row.
 
     Other features of `columns` may be overwritten: transposing half of them takes as long as
     transposing all.
@@ -117,13 +118,13 @@ def transpose(columns, X, rows, features):
 
 @njit(**EXACT)
 def sort_by_label(labels, rows, begin, filled):
-    """Counting sort of rows by their label, from -1 on, in the order of their index.
+    """Sort rows by their label (-1 or more), then by their index, with a counting sort.
 
     The two halves of the rows are counted in one loop, because consecutive increments of the
     same count have to wait for each other.
 
-    OUT rows: the indices; begin (k + 2,): where each of the k + 1 groups begins; filled is
-        scratch
+    OUT rows: the sorted indices; begin (k + 2,): where each of the k + 1 groups begins; filled
+        is scratch
     """
     size, half, n_clusters = len(labels), len(labels) // 2, len(begin) - 2
     begin[0] = 0

@@ -50,7 +50,7 @@ def add_gradients(terms, features, cells, size, geometry, scratch):
 
 @njit(**SUMS)
 def add_extrema(terms, features, columns, size):
-    """Smallest and largest member, for each of the features."""
+    """Update the smallest and the largest member on each of the features."""
     prefer_wide_vectors()
     for j in range(len(features)):
         v = features[j]
@@ -64,7 +64,7 @@ def add_extrema(terms, features, columns, size):
 
 @njit(**SUMS)
 def _add_moments(terms, features, columns, weights, cells, size):
-    """p = 2: sums of w s (z - x) and w (s (z - x))^2."""
+    """Add the sums for p = 2: w s (z - x) and w (s (z - x))^2."""
     prefer_wide_vectors()
     number = columns.dtype.type
     for j in range(len(features)):
@@ -81,7 +81,7 @@ def _add_moments(terms, features, columns, weights, cells, size):
 
 @njit(**SUMS)
 def _add_from_powers(terms, features, columns, weights, powers, cells, size):
-    """p > 2: all five sums, from powers[v, b] = |s (x - z)|^(p-2)."""
+    """Add all five sums for p > 2, from powers[v, b] = |s (x - z)|^(p-2)."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero = number(0)
@@ -107,7 +107,7 @@ def _add_from_powers(terms, features, columns, weights, powers, cells, size):
 
 @njit(**SUMS)
 def _add_cubic(terms, features, columns, weights, cells, size):
-    """p = 3: the same sums, where the powers are |s (x - z)| themselves."""
+    """Add the same five sums for p = 3, where the powers are |s (x - z)|."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero = number(0)
@@ -134,13 +134,13 @@ def _add_cubic(terms, features, columns, weights, cells, size):
 
 @njit(**SUMS)
 def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
-    """p < 2: gradient, curvature, spread and the data values next to the centre."""
+    """Add the sums for p < 2: gradient, curvature, spread; find the centre's neighbours."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero, middle = number(0), number(1.5)
     table, mantissa = split_negative(plan)
-    # Values on the other side are moved out of reach by adding a number. A choice
-    # between x and infinity would be compiled to a branch.
+    # Values on the other side of the centre are moved out of reach by adding a large number. A
+    # choice between x and infinity would be compiled to a branch.
     beyond = number(FARTHEST if columns.itemsize == 8 else FARTHEST_SINGLE)
     limit = number(0.5) * beyond
     for j in range(len(features)):
@@ -170,7 +170,7 @@ def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
 
 @njit(**SUMS)
 def _weight_at(values, weights, place, size):
-    """Sample weight of the members with exactly this value."""
+    """Sum the sample weights of the members with exactly this value."""
     prefer_wide_vectors()
     zero = values.dtype.type(0)
     total = zero
