@@ -1,4 +1,4 @@
-"""Settings of the documentation; `make docs` builds it without network access."""
+"""Sphinx settings; `make docs` builds the documentation without network access."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ extensions = [
 ]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# The files of scripts/publish_results.py are included by other pages.
+# Other pages include these files, which scripts/publish_results.py writes.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 nitpicky = True
@@ -41,7 +41,7 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
-    # scikit-learn adds these to the class; their text refers to its own user guide.
+    # scikit-learn adds these methods; their text refers to scikit-learn's user guide.
     "exclude-members": "set_fit_request, set_score_request, set_output, get_metadata_routing"
 }
 # The page of a class documents its methods in full.
@@ -193,7 +193,7 @@ def write_math(writer, node):
 
 def setup(app):
     """Connect the hooks."""
-    # Before numpydoc reads the docstring.
+    # Priority 400 runs before numpydoc reads the docstring.
     app.connect("autodoc-process-docstring", escape_trailing_underscores, priority=400)
     app.connect("missing-reference", find_in_other_modules)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

@@ -25,7 +25,7 @@ X, _ = corrupt(clean, wine.target, noise_level=0.3, noise_scale=1.0, random_stat
 
 # %%
 # Extract two features in three ways. By default, CAFE extracts them from each row and its
-# distances to the centres; the centroid variant shrinks the row towards its cluster's centre.
+# distances to the centres; centroid rescaling shrinks each row towards its cluster's centre.
 
 centroid = CAFE(3, n_components=2, rescaling="centroid", random_state=0)
 features = {
@@ -48,5 +48,5 @@ axes[0].legend(display.scatters_[0], [name.replace("_", " ") for name in wine.ta
 plt.show()
 
 # %%
-# The centroid rescaling emphasises the clusters that CAFE has found, whether they are real or
+# Centroid rescaling emphasises the clusters that CAFE has found, whether they are real or
 # not. :doc:`plot_when_cafe_hurts` shows its effect on data without clusters.

@@ -15,9 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from cafelearn import CAFE
 
 # %%
-# The data are generated as logarithms of expression. Each subtype has 40 marker genes, on
-# which its samples are raised and alike; in other samples these genes vary like any other.
-# There are 17 genes for each sample, and 92% of them have nothing to do with the subtypes.
+# The data are generated as logarithms of expression. Each subtype has 40 marker genes, whose
+# expression is raised and varies little in its samples; in other samples these genes vary
+# like any other. There are 17 genes per sample, and 92% of the genes are unrelated to the
+# subtypes.
 
 rng = np.random.default_rng(4)
 n_samples, n_genes, n_markers = 120, 2000, 40
@@ -31,9 +32,9 @@ for kind in range(4):
 table = pd.DataFrame(X, columns=genes)
 
 # %%
-# The number of genes is not limited; at most as many features are extracted as there are
-# samples. Where clusters are as clear as here, k-means finds them, too, but it does not tell
-# which genes characterise a cluster. By default, CAFE also tries equal weights and may choose
+# The number of genes is not limited, but CAFE extracts at most as many features as there are
+# samples. Clusters as clear as these are also found by k-means, but it does not tell which
+# genes characterise a cluster. By default, CAFE also tries equal weights and may choose
 # them; ``weighting="cluster"`` excludes them.
 
 cafe = CAFE(4, weighting="cluster", n_permutations=5, random_state=0).fit(table)
@@ -54,8 +55,8 @@ for cluster, top in enumerate(chosen):
     print(f"cluster {cluster}: {right} of the {n_markers} heaviest genes are markers")
 
 # %%
-# Samples by cluster, and the ten heaviest genes of each: blocks on the diagonal are genes that
-# are raised in one cluster only.
+# Draw the samples, sorted by cluster, and the ten genes with the highest weights in each
+# cluster: blocks on the diagonal are genes that are raised in one cluster only.
 
 order = np.argsort(cafe.labels_, kind="stable")
 shown = [gene for top in chosen for gene in top[:10]]

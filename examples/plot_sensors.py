@@ -64,15 +64,16 @@ axes[1].legend(loc="upper left", bbox_to_anchor=(1, 1), markerscale=3)
 plt.show()
 
 # %%
-# In practice it is not known which sensors are useless. The weights show it: list the sensors
-# with less than a third of an equal share, by cluster.
+# In practice it is not known which sensors are useless, but the weights show it. For each
+# cluster, list the sensors whose weight is less than a third of an equal share.
 
 for cluster, row in cafe.weights_frame().iterrows():
     doubtful = row[row < 1 / 3 / len(row)].index
     print(f"{cluster}: do not rely on {', '.join(doubtful)}")
 
 # %%
-# In this example it is known. A dark cell is a low weight, a cross marks a useless sensor.
+# In this example the useless sensors are known. A dark cell is a low weight, and a cross
+# marks a useless sensor.
 
 display = NoisePairsDisplay.from_estimator(
     cafe, useless, mode, class_names=MODES, feature_names=SENSORS

@@ -649,7 +649,7 @@ class TestTables:
             with pytest.raises(ValueError, match="TableEncoder needs") as there:
                 TableEncoder().fit(dd.from_pandas(frame, npartitions=4))
             assert str(here.value) == str(there.value)
-        with pytest.raises(ValueError, match="a median is not merged from parts"):
+        with pytest.raises(ValueError, match="a median cannot be merged from parts"):
             TableEncoder("median").fit(dd.from_pandas(table, npartitions=4))
         with pytest.raises(TypeError, match="takes Dask dataframes, got a Dask Array"):
             TableEncoder().fit(da.ones((3, 2)))

@@ -82,8 +82,9 @@ from cafelearn.selection import (
 
 __all__ = ["CAFE", "PAPER"]
 
-# The features of a row depend on no other row, so large data is transformed in chunks, without
-# a rescaled copy of all rows. NMF is excluded, because it would warn once per chunk.
+# With these extractors the features of a row depend on no other row, so large data is
+# transformed in chunks, without a rescaled copy of all rows. NMF is excluded, because it would
+# warn once per chunk.
 BY_ROW = ("pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
@@ -123,8 +124,8 @@ class CAFE(
     n_clusters : int, "auto" or sequence of int, default=8
         Number of clusters. If several numbers are given, one is chosen by stability and
         held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10, with fewer than 100 rows at most a
-        tenth of their number. 1 is chosen if there is no structure.
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10, but with fewer than 100 rows at
+        most a tenth of the number of rows. 1 is chosen if there is no structure.
     n_components : int or float, default=None
         Number of features to extract; ``None`` means half the features of `X`, at least 1 and
         at most the number of rows. For a custom `extractor`, ``None`` keeps its own setting.
@@ -160,18 +161,18 @@ class CAFE(
         Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" makes ordinary
         k-means one of the candidates.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        Labels of the variables of the features; see :class:`MinkowskiWeightedKMeans`. The
-        scalings "range" and "standard" bring each variable of several features as a whole to
-        a diameter or a total variance of 1, so that a category counts as one variable for
-        any number of values (:doc:`/guide/variables`).
+        For each feature, the label of its variable; see :class:`MinkowskiWeightedKMeans`. The
+        scalings "range" and "standard" scale a variable of several features as a whole, to a
+        diameter or a total variance of 1, so that a categorical variable counts as one
+        variable, whatever its number of values (:doc:`/guide/variables`).
     rescaling : {"distances", "origin", "centroid"}, default="distances"
         Input of the extractor for a scaled row x:
 
         - "distances": x and the logarithms of the weighted distances to all centres; both
           parts have the same total variance.
-        - "origin" is the paper's: ``w * x``, with the weights w of the row's cluster.
-        - "centroid" shrinks the row towards the centre z of its cluster:
-          ``z + (w / max(w)) * (x - z)``.
+        - "origin": ``w * x``, with the weights w of the row's cluster, as in the paper.
+        - "centroid": ``z + (w / max(w)) * (x - z)``, which shrinks the row towards the centre
+          z of its cluster.
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
         Initial centres; see :class:`MinkowskiWeightedKMeans`. An array is in the units of the
         scaled data.
@@ -219,7 +220,7 @@ class CAFE(
         units of the scaled data. Defined only if the scaler has an ``inverse_transform``.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
-        are also warnings.
+        are also issued as warnings.
     candidates_ : pandas.DataFrame
         One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
         sizes of the smallest and the largest cluster, agreement (adjusted Rand index) with
@@ -233,18 +234,18 @@ class CAFE(
     agreement_ : ndarray of shape (n_candidates, n_candidates)
         Adjusted Rand index between the clusterings of each pair of candidates.
     n_iter_ : int
-        Iterations of the start that was kept, of the candidate chosen.
+        Iterations of the start that was kept for the chosen candidate.
     extractor_ : transformer or None
         The fitted extractor.
     scaler_ : transformer or None
         The fitted scaler of the candidate chosen.
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
-        Coefficients of the inputs in each extracted feature, for linear extractors: those
-        of PCA and ICA, the components of NMF. With ``rescaling="distances"``
+        Coefficients of the inputs in each extracted feature, for linear extractors
+        such as PCA and ICA; for NMF, its components. With ``rescaling="distances"``
         the inputs are the scaled features and the log distances to the centres, both parts
         brought to the same total variance. With "origin" and "centroid" the weights of the
         clusters are part of the loadings, and the index has two levels, cluster and input.
-        Other extractors have no such attribute.
+        Not defined for other extractors.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -373,7 +374,7 @@ class CAFE(
         self.verbose = verbose
         self.random_state = random_state
 
-    # The scaler and the extractor of the user may be estimators that are not fitted yet.
+    # A custom scaler or extractor has to validate its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
@@ -625,15 +626,16 @@ class CAFE(
         ]
 
     def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
-        """Fit the models of candidates; with gaps twice, and keep the better one of each.
+        """Fit a model of each candidate; with gaps, fit it in two ways and keep the better one.
 
-        `fit` takes models and whether their starts run on rows with filled gaps, and returns
-        the numbers of clusters found; `count` returns the Tally of fitted models.
+        `fit(models, filled)` fits models, with starts on rows whose gaps are filled or not, and
+        returns the numbers of clusters found; `count(models)` returns the Tally of fitted
+        models.
         """
         models = make_models(candidates, seed, **self._model_options())
         found, counts = fit(models, False), count(models)
         if gaps:
-            # On some data starts on filled rows find better clusterings, on others they do not.
+            # Starts on filled rows find better clusterings of some data, but not of all.
             others = make_models(candidates, seed, **self._model_options())
             more = fit(others, True)
             scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
@@ -663,7 +665,7 @@ class CAFE(
         self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
 
     def _diagnose(self, X, seed):
-        """Test for structure in these rows, and warn of severe findings."""
+        """Test the rows for structure, and warn of severe findings."""
         found = None
         if self.n_permutations > 0:
             with phase("test of structure"):
@@ -682,7 +684,7 @@ class CAFE(
         """Return the parameters that all candidate models share."""
         names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "tol")
         options = {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
-        # Scaled rows have no column names for "auto".
+        # "auto" is resolved here, because scaled rows have no column names.
         return options | {"feature_groups": self.feature_groups_}
 
     def _model(self):
@@ -732,7 +734,7 @@ class CAFE(
 
 
 def check_found(estimator, n_found):
-    """Raise if no candidate found all clusters."""
+    """Raise if the chosen candidate has fewer clusters than requested."""
     if n_found < estimator.n_clusters:
         raise ValueError(
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "

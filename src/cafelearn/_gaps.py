@@ -6,28 +6,28 @@ from cafelearn._words import listed
 
 
 def is_sound(X):
-    """Whether the sum of all values is finite, so that each of them is."""
+    """Check whether the sum of all values is finite, which implies that each value is."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum()))
 
 
 def has_gaps(X):
-    """Whether any value is missing; one sum over the data if none is."""
+    """Check whether any value is missing, with a single pass if the sum is finite."""
     return not is_sound(X) and bool(np.isnan(X).any())
 
 
 def refuse_empty_rows(empty, owner):
-    """Raise, in the name of `owner`, if there are numbers of rows without observed values."""
+    """Raise if `empty` lists any rows without observed values; the message names `owner`."""
     if len(empty):
         raise ValueError(
             f"{owner} needs at least one observed value in each row, but all are missing (NaN) "
-            f"in {len(empty)} (counted from 0): {listed(empty.tolist(), most=5)}. Drop these "
-            "rows."
+            f"in {len(empty)} of them (counted from 0): {listed(empty.tolist(), most=5)}. Drop "
+            "these rows."
         )
 
 
 def observed_extremes(X):
-    """Smallest and largest observed value of each column; 0 where there is none."""
+    """Return the smallest and largest observed value of each column; 0 where there is none."""
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
     nothing = np.isnan(low)
     low[nothing] = high[nothing] = 0
@@ -35,7 +35,7 @@ def observed_extremes(X):
 
 
 def extremes(X):
-    """Smallest and largest observed value of each column, and whether any value is missing."""
+    """Return the observed extrema of each column, and whether any value is missing."""
     low, high = X.min(axis=0), X.max(axis=0)
     if not np.isnan(low).any():
         return low, high, False
@@ -43,7 +43,7 @@ def extremes(X):
 
 
 def observed_moments(X):
-    """Mean and variance of the observed values of each column; 0 where there is none."""
+    """Compute mean and variance of the observed values of each column; 0 if there is none."""
     observed = ~np.isnan(X)
     count = np.maximum(observed.sum(axis=0), 1)
     mean = np.where(observed, X, 0.0).sum(axis=0, dtype=np.float64) / count
@@ -52,12 +52,12 @@ def observed_moments(X):
 
 
 def fill_columns(X, values):
-    """A copy of rows with one value for each column in its gaps."""
+    """Return a copy of rows whose gaps are filled with one value for each column."""
     return np.where(np.isnan(X), values.astype(X.dtype), X)
 
 
 def fill_gaps(X, labels, centers):
-    """A copy of rows with the centre of a row's cluster in its gaps."""
+    """Return a copy of rows whose gaps are filled from the centre of the row's cluster."""
     gaps = np.isnan(X)
     filled = X.copy()
     filled[gaps] = centers.astype(X.dtype)[labels][gaps]

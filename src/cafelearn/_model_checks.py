@@ -14,8 +14,9 @@ from cafelearn._npy import read_header
 from cafelearn._tabular import TabularCAFE
 from cafelearn._variables import codes_of, of_variables
 
-# A file may unpack to UNPACKED bytes, or to RATIO times its size. The schema has its own limit,
-# because it takes many times its size in memory.
+# A file may unpack to at most UNPACKED bytes or RATIO times its size, whichever is larger. Each
+# text member, such as the schema, is limited to DESCRIPTION bytes, because parsing it takes
+# many times its size in memory.
 UNPACKED, RATIO = 128 * 2**20, 64
 DESCRIPTION = 24 * 2**20
 
@@ -51,7 +52,7 @@ SHAPES = {
 } | {
     entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
-# May be missing: labels of lazy fits, and statistics that some options omit.
+# Attributes that may be missing: labels of lazy fits, and statistics that some options omit.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
 # Sums of powers and squares may be infinite; nothing may be NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
@@ -66,8 +67,8 @@ class UnsoundModel(ValueError):
 def check_archive(archive, size, descriptions):
     """Raise if the members of a zip file of this size would unpack to too many bytes.
 
-    `descriptions` are the names of the members that are text. All others must be arrays of as
-    many bytes as their headers say, whatever their names.
+    `descriptions` are the names of the text members. All other members must be arrays of the
+    size that their headers state, whatever their names.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)

@@ -1,7 +1,7 @@
 """End worker processes with the process that started them.
 
-This module imports nothing that takes time: a worker begins to watch before it imports the
-rest, which takes many seconds on a busy machine.
+This module imports only what loads fast, so that a worker watches its parent before it imports
+the rest of the package, which takes many seconds on a busy machine.
 """
 
 import os
@@ -10,9 +10,10 @@ import time
 
 
 def end_with(parent):
-    """End this process soon after the process `parent` that started it, however that ended.
+    """End this process soon after the process with id `parent` that started it has ended.
 
-    It may have ended already: a worker takes a moment to start, and finds its tasks in a pipe.
+    The parent may have ended already: a worker takes time to start, and its tasks wait in a
+    pipe.
     """
 
     def watch():

@@ -67,7 +67,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
     ) -> Self:
-        """Learn the mean and the range of each feature.
+        """Compute the mean and the range of each feature.
 
         Parameters
         ----------
@@ -95,9 +95,9 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         low, high, gaps = extremes(X)
         check_span(low, high, self)
-        # Halved first: the difference of huge numbers would overflow.
+        # Halve first, because the difference of huge numbers would overflow.
         half = high / 2 - low / 2
-        # About the middle, so that neither the sum nor its rounding depends on the offset.
+        # Average about the middle, so that rounding does not depend on a feature's offset.
         middle = low + half
         units = ordinary_units(low, high)
         away = X - middle if units is None else (X - middle) * units

@@ -38,9 +38,9 @@ class TabularCAFE(
 ):
     """CAFE on a data frame of numbers, text, booleans and dates.
 
-    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, with the
-    categories, medians and constant columns of the training rows, and CAFE is fitted to the
-    result. Identifiers, free text and constant columns are left out, see
+    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, and CAFE is
+    fitted to the result. Categories, medians and constant columns are those of the training
+    rows. Identifiers, free text and constant columns are left out, see
     ``encoder_.treatments_``.
 
     Parameters
@@ -57,14 +57,15 @@ class TabularCAFE(
     id_column : str, default=None
         Column of row names. It is left out of the fit.
     max_categories : int, default=100
-        Largest number of distinct values of a categorical column; more raise an error.
+        Largest number of distinct values of a categorical column; a larger number is an error.
     numeric : sequence of str, default=()
         Columns to treat as numbers, even if they look like identifiers.
     group_categories : bool, default=True
-        Whether the encoded columns of a category are one variable, with one weight per
-        cluster. However many values it has, a category then counts as much as a number; see
-        `feature_groups` of :class:`CAFE`. With False, each value has its own weight. If
-        `feature_groups` of `cafe` is set, its labels of the encoded columns are used instead.
+        Whether the encoded columns of a categorical column are one variable, with one weight
+        per cluster. A categorical column then counts as much as a numeric one, whatever its
+        number of values; see `feature_groups` of :class:`CAFE`. With False, each value has its
+        own weight. If `cafe` has `feature_groups` for the encoded columns, they are used
+        instead.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class TabularCAFE(
         self.numeric = numeric
         self.group_categories = group_categories
 
-    # The CAFE of the user is not fitted yet.
+    # The given CAFE has to validate its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Encode the table and fit CAFE.

@@ -38,7 +38,7 @@ def _from_names(estimator):
 
 
 def check_groups(given, n_features, owner):
-    """Validate labels of columns and return them as text; `owner` is named in errors."""
+    """Validate labels of columns and return them as text; errors name `owner`."""
     labels = np.asarray(given, dtype=object)
     if labels.shape != (n_features,):
         raise ValueError(
@@ -66,17 +66,20 @@ def variable_codes(estimator):
 
 
 def several_columns(codes):
-    """Return for each column whether its variable has several; `codes` may be None."""
+    """Return for each column whether its variable has several columns.
+
+    The result is empty if `codes` is None.
+    """
     return np.zeros(0, dtype=bool) if codes is None else np.bincount(codes)[codes] > 1
 
 
 def of_variables(values, codes):
-    """Return values shared by the columns of a variable once per variable; columns last."""
+    """Return one value per variable from values shared by its columns; columns last."""
     return values if codes is None else values[..., np.unique(codes, return_index=True)[1]]
 
 
 def used_columns(ranges, codes):
-    """Return for each column whether its variable varies; constant ones get no weight.
+    """Return for each column whether its variable varies; constant variables get no weight.
 
     If nothing varies, all columns are used.
     """
@@ -111,10 +114,10 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Compute the largest row sum over the columns of each variable, scaled to [0, 1].
+    """Compute the largest row sum over the columns of each variable, each scaled to [0, 1].
 
     It is 1 for the one-hot columns of a category, and defined as 1 for variables of one
-    column. Missing values count as 0. The result for all rows is the maximum over the results
+    column. Missing values count as 0. The result for all rows is the maximum of the results
     for parts of them.
     """
     found = np.ones(codes.max() + 1)

@@ -26,16 +26,16 @@ __all__ = ["likelihood_score"]
 
 # Rows per batch.
 ROWS = 65_536
-# Scores and sums of agreement this close, relatively, are ties.
+# Scores with a relative difference of at most this are ties; also a tolerance for rounding.
 TIE = 1e-9
-# The smallest or largest value of a feature is an atom if this share of the rows have it.
+# The smallest or largest value of a feature is an atom if at least this share of rows has it.
 ATOM = 0.1
-# Prior weight of the distribution of all rows in each cluster, in rows, and its scatter.
+# Prior of each cluster, from the distribution of all rows: weight in rows, and scatter.
 PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
-    """Statistics of all rows; sums over some rows are in their units."""
+    """Statistics of all rows, which define the units of sums over some rows."""
 
     mean: np.ndarray  # (m,), in `units`
     scale: np.ndarray  # (m,) standard deviation in `units`, 1 for constant features
@@ -55,7 +55,7 @@ def _in_units(X, units):
 
 
 def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=None):
-    """The Frame of rows with these moments, in `units`, and extrema.
+    """Make the Frame of rows with these moments, in `units`, and extrema.
 
     `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
     `codes` are the numbers of the columns' variables, or None without groups, and `sums` are
@@ -76,7 +76,7 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=N
 
 
 def _one_hot(codes, sums, only_two):
-    """Find the one-hot variables: columns of two values of which one is large in each row."""
+    """Find the one-hot variables: two-valued columns, at most one of them high in each row."""
     several = several_columns(codes)
     if not several.any():
         return None
@@ -108,7 +108,7 @@ def frame_of(X, sample_weight=None, codes=None):
 
 
 def gaps_differ(X, codes):
-    """Whether a row may lack some columns of a variable and not others, for each variable."""
+    """Return for each variable whether some row lacks only a part of its columns."""
     missing = np.isnan(X)
     return np.array(
         [
@@ -127,9 +127,9 @@ class ClusterSums(NamedTuple):
     """Sums over the members of each cluster, in the units of a Frame."""
 
     mass: np.ndarray  # (k,)
-    first: np.ndarray  # (k, m) sum of t over observed values, as all that follow
+    first: np.ndarray  # (k, m) sum of standardised values t, without NaN, as below
     second: np.ndarray  # (k, m) sum of t^2
-    atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where there is none
+    atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where a value is no atom
     observed: np.ndarray  # (k, m) mass of the members whose value is observed
 
 
@@ -221,7 +221,7 @@ def _score(sums, frame):
     used, atoms = frame.atoms[:, varies], sums.atoms[:, found][:, :, varies]
     price = 0.5 * np.log(n)  # of one parameter
     score = float((mass * np.log((mass + 1) / (n + k))).sum())
-    # From here on rows count for a feature if their value is observed.
+    # From here on, a row counts for a feature only if its value is observed.
     mass, n = _observed_mass(sums, varies)
     if frame.one_hot is not None:
         score += _category_score(sums, frame)
@@ -252,7 +252,7 @@ def _score(sums, frame):
 
 
 def _observed_mass(sums, columns):
-    """Mass of the rows observed in these columns: of each cluster found, and of all."""
+    """Return the mass observed in these columns: by nonempty cluster, and in total."""
     observed = sums.observed[sums.mass > 0][:, columns]
     complete = (observed == sums.mass[sums.mass > 0][:, None]).all(axis=0)
     return observed, np.where(complete, sums.mass.sum(), observed.sum(axis=0))
@@ -277,7 +277,10 @@ def _category_score(sums, frame):
 
 
 def _share_score(part, mass, n):
-    """Compute the log likelihood of the rows in one part of a distribution, per cluster."""
+    """Compute the log-likelihood of the rows at one value of a discrete distribution.
+
+    `part` is their mass in each cluster.
+    """
     share = (part + PRIOR * (part.sum(axis=0) / n)) / (mass + PRIOR)
     return float((part * np.log(np.where(part > 0, share, 1.0))).sum())
 
@@ -293,8 +296,8 @@ def likelihood_score(
 
     The score compares clusterings of the same rows by any method: the one with the higher
     score describes the rows better. It does not depend on the units of the features, and
-    only differences between scores are meaningful. It compares clusterings with the same
-    number of clusters well; do not use it to choose that number.
+    only differences between scores are meaningful. It is meant for clusterings with the same
+    number of clusters; do not use it to choose that number.
 
     Parameters
     ----------
@@ -321,23 +324,25 @@ def likelihood_score(
 
     - the sizes: ``n_l log((n_l + 1) / (n + k))`` over the clusters;
     - for each feature, its atoms: the smallest value of the feature is an atom if at least a
-      tenth of all rows have it, and so is the largest; both are if there are no other values.
-      Let h_lc be the number of rows of cluster l at atom c (or at no atom), and g_c the share
-      of all rows there. The term is ``h_lc log((h_lc + 4 g_c) / (n_l + 4))``;
+      tenth of all rows have it, and likewise the largest; if the feature has only two values,
+      both are atoms. The categories c of the feature are its atoms and, if there are other
+      values, "no atom". Let h_lc be the number of rows of cluster l in category c, and g_c
+      the share of all rows in it. The term is the sum of
+      ``h_lc log((h_lc + 4 g_c) / (n_l + 4))`` over l and c;
     - for each feature, the log-likelihood of a Gaussian for the h_l rows of the cluster that
       are at no atom. Let S_lv be their sum of squares about their mean, in units of the
       variance of all such rows. The Gaussian has either a variance for each cluster,
       ``(S_lv + 3) / (h_l + 4)``, or one variance for all clusters, whichever gives the higher
       score for this feature;
-    - minus half of log n for each parameter: k for each atom beyond the first category, 2 k
-      or k + 1 for a Gaussian.
+    - minus half of log n for each parameter: each feature has k parameters for each category
+      but one, and 2 k or k + 1 for the Gaussian.
 
     The categories of a one-hot variable of `feature_groups` are scored like the atoms of one
     feature: h_lc rows of cluster l have category c, with k parameters for each category but
     one. Other variables of several features are scored feature by feature.
 
     With missing values, n_l, n and all counts and sums of a feature are over the rows in which
-    it is observed; the sizes and the price of a parameter are over all rows.
+    it is observed; the term of the sizes and the penalty of a parameter use all rows.
 
     Without atoms, the score would be unbounded: a cluster with only zeros in a feature that
     is mostly zero has variance 0 there.
@@ -356,7 +361,7 @@ def likelihood_score(
     >>> likelihood_score(X, halves) > likelihood_score(X, alternating)
     True
     """
-    with np.errstate(invalid="ignore"):  # in scikit-learn's sum of all numbers
+    with np.errstate(invalid="ignore"):  # from scikit-learn's check for NaN
         X = check_array(
             X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X"
         )
@@ -414,7 +419,7 @@ def agreement_matrix(tables, n_clusterings):
 
 
 def by_likelihood(models, scores, agreement):
-    """Return the clustering with the highest score, the first of ties."""
+    """Return the index of the clustering with the highest score, the first of ties."""
     return highest(scores)
 
 
@@ -425,7 +430,7 @@ def highest(scores):
 
 
 def by_agreement(models, scores, agreement):
-    """Return the clustering with the highest total agreement with the others (Algorithm 2).
+    """Return the index of the clustering that agrees most with the others (Algorithm 2).
 
     Ties, which always occur with two candidates, go to the model whose objective is lower
     relative to its bounds (Theorem 2), then to the smaller exponent, then to the first.

@@ -10,14 +10,14 @@ import numpy as np
 from cafelearn._npy import read_header
 from cafelearn._solver.kernels.geometry import chunk_rows as kernel_rows
 
-# Rows of one block, in chunks of the kernels: some 32 MB.
+# Number of kernel chunks in a block, about 32 MB.
 CHUNKS_PER_BLOCK = 16
 
 
 def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
-    """Open a ``.npy`` file as a Dask array, whose blocks are read when needed.
+    """Open a ``.npy`` file as a Dask array whose blocks are read when needed.
 
-    Unlike ``dask.array.from_array`` of a memory-mapped array this sends no rows from the
+    Unlike ``dask.array.from_array`` of a memory-mapped array, this sends no rows from the
     client to the workers: each worker reads its own part of the file, which must be at the
     same path on all of them. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
     ``dask.array.from_zarr``; both read on the workers, too.

@@ -1,9 +1,9 @@
 """Merge the sums of blocks in the order of their chunks, on workers and on the client.
 
-A block covers the chunks first <= i < last of all chunks. It returns the sums of each node of
-the tree of `sums.merge_stack` that lies inside it, so that any division into blocks of whole
-chunks gives the same bits as one thread. Entries equal to those of an empty sum, such as those
-of centres already found, are not sent.
+A block covers the chunks first <= i < last of all chunks. Its task returns the sums of the
+largest nodes of the tree of `sums.merge_stack` inside the block, so that any division into
+blocks of whole chunks gives the same bits as one thread. Entries equal to those of an empty
+sum, such as those of centres already found, are not sent.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from cafelearn._solver.kernels.sums import merge_stack, no_sums
 
 
 def nodes(first, last):
-    """The nodes (begin, size) of the tree that make up the chunks first <= i < last."""
+    """Return the nodes (begin, size) of the tree that make up the chunks first <= i < last."""
     found = []
     while first < last:
         size = first & -first or 1 << (last - first).bit_length()
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     """Sums of some nodes without the entries equal to those of an empty sum."""
 
     shape: tuple  # of the sums of one node
-    kept: np.ndarray  # one bit for each number
+    kept: np.ndarray  # one bit for each number: whether it is kept
     numbers: np.ndarray  # (n_nodes, numbers kept)
 
 
@@ -44,7 +44,7 @@ class NodeSums(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _nothing(n_clusters, n_features):
-    """The bits of the sums of no rows."""
+    """Return the bits of the sums of no rows."""
     return no_sums(n_clusters, n_features).ravel().view(np.uint64)
 
 
@@ -57,7 +57,7 @@ def pack(sums):
 
 
 def unpack(packed):
-    """The sums that were packed."""
+    """Return the sums that were packed."""
     nothing = _nothing(packed.shape[0] - 1, packed.shape[2])
     numbers = np.tile(nothing, (len(packed.numbers), 1))
     numbers[:, np.unpackbits(packed.kept, count=len(nothing)).astype(bool)] = packed.numbers
@@ -74,7 +74,7 @@ def combine(parts):
 
 
 def _merged(parts, sums):
-    """Merge the sums of the nodes of several parts to those of the nodes of all."""
+    """Merge the sums of the nodes of consecutive parts into those of the nodes of all."""
     stack = np.concatenate(sums)
     sizes, depth = [], 0
     places = [node for part in parts for node in nodes(part.first, part.last)]
@@ -90,7 +90,7 @@ def _merged(parts, sums):
 
 
 def totals(part):
-    """The sums over all chunks, for each descent as the bottom of a stack."""
+    """Return the sums over all chunks: for each descent, the first entry of an array."""
     found = []
     for packed in part.packed:
         sums = unpack(packed)

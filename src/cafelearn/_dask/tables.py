@@ -20,9 +20,9 @@ class Column(NamedTuple):
 
     kind: str  # see _columns.kind_of
     look: Look
-    values: frozenset  # texts of a category; at most one more than allowed
-    order: tuple | None  # of these texts, if the column has one
-    low: float  # of a column of numbers
+    values: frozenset  # texts of a category column, at most max_categories + 1
+    order: tuple | None  # order of these texts, if the column has one
+    low: float  # extrema and count of infinite values of a column of numbers
     high: float
     infinite: int
 
@@ -39,7 +39,7 @@ def fit_encoder(encoder, X):
     if encoder.impute is not None:
         raise ValueError(
             f"TableEncoder(impute={encoder.impute!r}) needs the table in memory, because a "
-            "median is not merged from parts. Fill the missing values of the Dask dataframe "
+            "median cannot be merged from parts. Fill the missing values of the Dask dataframe "
             "beforehand."
         )
     meta = _meta_of(X)
@@ -92,7 +92,7 @@ def _meta_of(X):
             "with dask.dataframe.from_dask_array."
         )
     if not all(isinstance(name, str) for name in X.columns):
-        raise TypeError("TableEncoder needs names of columns that are strings.")
+        raise TypeError("TableEncoder needs column names that are strings.")
     return X._meta
 
 
@@ -107,7 +107,7 @@ def _summary(X, encoder):
 
 
 def summarise(frame, encoder):
-    """The Summary of some rows."""
+    """Return the Summary of some rows."""
     columns = {}
     for name in frame.columns:
         column = frame[name]
@@ -129,7 +129,7 @@ def summarise(frame, encoder):
 
 
 def _few(values, max_categories):
-    """The values, at most one more than allowed."""
+    """Return at most `max_categories` + 1 of the values."""
     return frozenset(sorted(values)[: max_categories + 1])
 
 
@@ -138,7 +138,7 @@ def merge(parts, max_categories):
     columns = {}
     for name in parts[0].columns:
         own = [part.columns[name] for part in parts]
-        # The type of a part without values is arbitrary.
+        # Ignore the types of parts without values, which are arbitrary.
         there = [column for column in own if column.look.n_values] or own[:1]
         columns[name] = Column(
             merged_kind({column.kind for column in there}),

@@ -1,7 +1,7 @@
 """The fit loop as a state machine: assign, find centres, weigh, stop.
 
-`advance` chooses the next pass from nothing but the merged sums of the last one, so it does not
-matter whether one thread, several threads or a cluster run the passes.
+`advance` chooses the next pass from the state and the merged sums of the last pass alone, so
+passes may run on one thread, several threads or a cluster.
 """
 
 from typing import NamedTuple
@@ -54,7 +54,7 @@ STOP_REASONS = {
     ABANDONED: "abandoned",
 }
 
-MIXER = 0xBF58476D1CE4E5B9  # of the hash of a whole labelling
+MIXER = 0xBF58476D1CE4E5B9  # multiplier in the hash of a labelling
 # Indices into State.counters.
 ITERATION, RESEEDED, REASON = map(np.int64, range(3))
 
@@ -67,10 +67,10 @@ class Problem(NamedTuple):
     weighting: int  # see kernels.weights
     scale: float  # power of two that brings the data's range near 1
     moving_offset: bool  # the offset is the mean of all dispersions at each update
-    log_offset: float  # else this constant
+    log_offset: float  # log of the constant offset otherwise
     max_iter: int
     tol: float
-    to_beat: float  # log of an objective; a start that will not get below it is abandoned
+    to_beat: float  # log of an objective; a start predicted to end above it is abandoned
     chunk: int  # rows per chunk
 
 
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
     cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
     history: np.ndarray  # (max_iter + 1,) one hash of all labels per iteration
-    path: np.ndarray  # (max_iter + 1,) log of the objective per iteration, and at the end
+    path: np.ndarray  # (max_iter + 1,) log of the objective per iteration; last: the final one
     counters: np.ndarray
 
     @property
@@ -109,7 +109,7 @@ def make_problem(X, p, scale, offset, max_iter, tol, weighting="cluster", groups
 
 
 def start(centers, feature_scale, problem, weights=None):
-    """The state before the first pass; weights are uniform if not given."""
+    """Make the state before the first pass; weights are uniform if not given."""
     if weights is None:
         weights = uniform_weights(problem.groups, *centers.shape, centers.dtype)
     return State(
@@ -150,7 +150,10 @@ def advance(phase, state, sums, problem):
 
 @njit(**EXACT)
 def _reseed(cells, counters, sums, problem):
-    """Give the first empty cluster the farthest row as its centre, with uniform weights."""
+    """Move the centre of the first empty cluster, if any, to the farthest row.
+
+    The cluster gets uniform weights. Returns whether a cluster was reseeded.
+    """
     n_clusters, n_features = len(cells), cells.shape[2]
     common = sums[n_clusters]
     if common[FARTHEST, 0] > 0 and counters[RESEEDED] < n_clusters:
@@ -171,7 +174,7 @@ def _reseed(cells, counters, sums, problem):
 
 @njit(**EXACT)
 def _judge(history, counters, sums):
-    """Set the reason to stop, if there is one after an assignment."""
+    """After an assignment, set the reason to stop, if there is one."""
     n_clusters, iteration = len(sums) - 1, counters[ITERATION]
     seen = np.uint64(0)
     for l in range(n_clusters):
@@ -192,7 +195,7 @@ def _judge(history, counters, sums):
 
 @njit(**EXACT)
 def _open_clusters(cells, sums, first):
-    """Open the search for the centres of the clusters that changed."""
+    """Start the search for the centres of the clusters that changed."""
     n_clusters, n_features = len(cells), cells.shape[2]
     for l in range(n_clusters):
         empty = sums[l, SUM_MASS, 0] == 0
@@ -207,7 +210,7 @@ def _open_clusters(cells, sums, first):
 
 @njit(**EXACT)
 def _same_members(cells, sums, l):
-    """Whether cluster l has the members of the last centre update."""
+    """Check whether cluster l has the same members as at the last centre update."""
     return to_bits(cells[l, MEMBERS, 0]) == to_bits(sums[l, SUM_MEMBERS, 0])
 
 
@@ -218,7 +221,7 @@ def _weigh(state, problem):
     geometry, groups = problem.geometry, problem.groups
     offset, counted = problem.log_offset, problem.log_offset
     if problem.moving_offset:
-        # With a moving offset the objective would change between iterations; record Eq. 3.
+        # Objectives with different offsets are not comparable; record Eq. 3, without offset.
         offset, counted = log_mean_dispersion(cells, groups), -np.inf
     p, iteration = geometry.p, counters[ITERATION]
     update_weights(cells, offset, p, problem.weighting, groups, geometry.single)
@@ -256,8 +259,8 @@ def _scale_weights(cells, scale, single):
 def _is_hopeless(path, iteration, to_beat):
     """Predict whether a path will end above an objective, from its last two steps.
 
-    If steps keep shrinking by the same factor, by a tenth at least, the remaining descent is a
-    geometric series. Twice its sum is allowed for.
+    The remaining descent is estimated as a geometric series whose ratio is that of the last two
+    steps, at most 0.9. A start is hopeless if twice this estimate does not suffice.
     """
     if iteration < 2 or np.isinf(to_beat):
         return False

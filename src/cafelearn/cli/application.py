@@ -59,7 +59,7 @@ def _open_streams():
 
 
 def _short_form(error, context):
-    """Suggest the short option for a wrong long one, in brackets."""
+    """Suggest the short option for a wrong long one, such as -k for --k."""
     wrong = getattr(error, "option_name", None) or ""
     if context is None or not wrong.startswith("--"):
         return ""
@@ -72,7 +72,7 @@ def run(args):
     """Run the app and return an exit code; report wrong usage in one line on stderr."""
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        # A name that the terminal cannot encode must not raise.
+        # Printing a name that the terminal cannot encode must not raise.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -83,11 +83,11 @@ def run(args):
         sys.stderr.write("cafe: interrupted\n")
         return 130
     except BrokenPipeError:
-        # The reader of the pipe has gone; discard the rest of the buffer.
+        # Nothing reads the pipe any more; discard the rest of the buffer.
         silence(sys.stdout)
         return 1
     except Exception as error:
-        # click's exceptions, whether typer vendors click or imports it.
+        # Recognise click's exceptions by an attribute: typer may vendor click or import it.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)

@@ -46,7 +46,7 @@ class Unseen(NamedTuple):
 
     n_rows: int
     texts: list
-    cut_off: bool
+    cut_off: bool  # whether there are more texts
 
 
 class Placed(NamedTuple):
@@ -100,8 +100,8 @@ def _distinct(lists):
 class Faults(NamedTuple):
     """Invalid values in some rows."""
 
-    words: dict  # column of numbers -> texts in it
-    infinite: dict  # column -> how many
+    words: dict  # column of numbers -> texts in it that are not numbers
+    infinite: dict  # column -> number of infinite values
 
 
 def _refuse(run, encoder, large):

@@ -121,7 +121,7 @@ def explain(
             raise ValueError("name the row with either --row or --id.")
         estimator, frame = _load(model), _read(run, data, reading)
         place = _row_of(estimator, frame, row, row_id)
-        # Only this row is encoded, so that others may be incomplete.
+        # Encode only this row, so that invalid values in other rows do not matter.
         found = contributions(estimator, frame.iloc[[place]], 0)
         name = f"row {place}" if row_id is None else f"row {place} ({row_id})"
         _show(run, found, name, place, features or len(found))
@@ -130,7 +130,7 @@ def explain(
 def features_table(cafe, encoded, names=None, first=0):
     """Make the table that fit and transform write: name, cluster, margin and features of rows.
 
-    `names` is a column of the table. Without it rows are numbered from `first` on.
+    `names` is the Series of row names. Without it, rows are numbered from `first` on.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Shared by the commands that run experiments: options, progress and the end of a run."""
+"""Options, progress and summaries shared by the commands that run experiments."""
 
 import sys
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ Processes = Annotated[
     int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler to run on instead.")
+    str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")
 ]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")]
 

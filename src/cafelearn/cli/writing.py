@@ -1,4 +1,4 @@
-"""Write a table in the format of its suffix."""
+"""Write a table in the format given by the suffix of the file."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-# Spreadsheets run cells that begin like this as formulas (OWASP, CSV injection).
+# Spreadsheets evaluate cells that begin with these as formulas (OWASP, CSV injection).
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def kind_of(path):
-    """Return the kind of a file by its suffix, and whether it is compressed by gzip."""
+    """Return the kind of a file by its suffix, and whether it is compressed with gzip."""
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compressed = suffixes[-1:] == [".gz"]
@@ -35,7 +35,7 @@ def kind_of(path):
 
 
 def check_suffix(option, path, *known):
-    """Raise unless the name of an output, if any, has a known suffix."""
+    """Raise unless an output path, if given, is a directory or has a known suffix."""
     if path is None or path.is_dir() or path.suffix.lower() in known:
         return
     found = f"unsupported extension {path.suffix!r}" if path.suffix else "no extension"
@@ -77,7 +77,7 @@ def write_table(frame, path, force=False):
 
 
 def without_formulas(frame):
-    """Prefix text that a spreadsheet would execute with an apostrophe."""
+    """Put an apostrophe before texts that a spreadsheet would evaluate as formulas."""
     frame = frame.copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.kind not in "biuf":

@@ -1,4 +1,4 @@
-"""Run the plan of the paper's experiment."""
+"""Run a plan of the paper's experiment."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -24,7 +24,8 @@ def run_grid(
     """Execute the runs of a plan that are not yet in the directory.
 
     Each run is committed to the directory when it ends. Call the function again to resume an
-    interrupted grid; the results depend neither on interruptions nor on the number of workers.
+    interrupted experiment; the results depend neither on interruptions nor on the number of
+    workers.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class Ranking(NamedTuple):
     ranks : Series
         Average rank of each method, best first.
     n_blocks : int
-        Number of blocks they are averaged over.
+        Number of blocks that the ranks are averaged over.
     difference : float
         Critical difference of Nemenyi's test; NaN for a single method.
     groups : list of tuple of str
@@ -71,7 +71,7 @@ def average_ranks(scores: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     scores : DataFrame of shape (n_blocks, n_methods)
-        Scores; higher is better. Equal scores share the mean of their ranks.
+        Scores; higher is better. Equal scores get the mean of their ranks.
 
     Returns
     -------
@@ -208,7 +208,8 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
     Notes
     -----
     The tests assume independent blocks. The configurations of one data set are not
-    independent, so for new data sets the groups are too small, and so are the p-values.
+    independent, so as statements about new data sets both the groups and the p-values are too
+    small.
 
     Examples
     --------
@@ -268,8 +269,8 @@ def holm(p_values: Iterable[float]) -> np.ndarray:
     Returns
     -------
     adjusted : ndarray of shape (n_tests,)
-        In the order given. A hypothesis is rejected at a level if its adjusted p-value is
-        at most that level.
+        Adjusted p-values in the order given. A hypothesis is rejected at a level if its
+        adjusted p-value is at most that level.
 
     Examples
     --------

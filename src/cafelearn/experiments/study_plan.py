@@ -8,7 +8,7 @@ from cafelearn.experiments.plan import check_versions, choose_names
 from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is not a method, but the best candidate of "cafe" given the classes.
+# "hindsight" is not a method: it is the best candidate of "cafe", selected by the classes.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
@@ -17,22 +17,23 @@ STUDY_METHODS = {
     "features": ("raw-range", "raw-standard", "pca", "paper", "cafe"),
 }
 TASKS = tuple(STUDY_METHODS)
-# Versions of a case, by the origin of the data. In "clean" only the seeds of methods differ.
+# Number of versions under each regime, by the origin of the data. Versions of "clean" differ
+# only in the seeds of the methods.
 PACKAGED_VERSIONS = {
     "clean": 3,
     **dict.fromkeys(PAIRS, 20),
     **dict.fromkeys(("columns", "heavy", "zeros"), 5),
 }
 BUNDLED_VERSIONS = {"clean": 3, "columns": 5, "pairs 0.2/1": 5, "pairs 0.4/5": 5}
-# The largest set by far.
+# Fewer, because digits is by far the largest set.
 DIGITS_VERSIONS = {"clean": 2, "columns": 1, "pairs 0.2/1": 1, "pairs 0.4/5": 1}
 GENERATED_VERSIONS = {"generated": 20}
-# Of each case, for the task "features".
+# Largest number of versions for the task "features".
 FEATURE_VERSIONS = 3
 
 
 class StudySample(NamedTuple):
-    """A case and a task."""
+    """A version of a data set under a regime, and a task."""
 
     dataset: str
     regime: str
@@ -44,11 +45,11 @@ class StudySample(NamedTuple):
 
     @property
     def case(self):
-        """The data set."""
+        """The sample without its task."""
         return Case(self.dataset, self.regime, self.version)
 
     def seed(self, purpose):
-        """Make a SeedSequence from the name of the sample and the purpose."""
+        """Make the SeedSequence of the sample for a purpose."""
         return self.case.seed(f"{self.task}/{purpose}")
 
 
@@ -59,8 +60,8 @@ class StudySettings:
     Parameters
     ----------
     n_init : int, default=None
-        Number of starts of every method; ``None`` is 20 for k-means, 5 for Gaussian
-        mixtures, and the defaults of CAFE and of ``cafelearn.PAPER`` for theirs.
+        Number of starts of every method; ``None`` means 20 for k-means, 5 for Gaussian
+        mixtures, and the settings of CAFE's defaults and of ``cafelearn.PAPER`` for these.
 
     Examples
     --------
@@ -87,11 +88,11 @@ class StudyPlan:
     methods : sequence of str, default=all eleven
         Names as in ``cafelearn.experiments.STUDY_METHODS``.
     tasks : sequence of str, default=("labels", "features")
-        - "labels": cluster all rows, the number of classes given.
-        - "features": fit one half of the rows, and classify the other half by a few
-          labelled rows.
+        - "labels": cluster all rows; the number of classes is given.
+        - "features": fit one half of the rows, and classify the other half with a few
+          labelled rows of the first.
     versions : int, default=20
-        Largest number of versions of a data set under a regime; there are 3 to 20.
+        Largest number of versions of a data set under a regime; there are 1 to 20.
     settings : StudySettings, default=StudySettings()
         Numbers of starts of the methods.
 
@@ -141,7 +142,7 @@ class StudyPlan:
         ]
 
     def methods_of(self, sample: Any) -> tuple[str, ...]:
-        """Return the methods to run on a sample, in order."""
+        """Return the methods to run on a sample, in the order of ``STUDY_METHODS``."""
         return tuple(
             name
             for name in STUDY_METHODS[sample.task]
@@ -154,7 +155,7 @@ class StudyPlan:
 
 
 def is_in_grid(sample):
-    """Check whether the paper's experiment includes this data set."""
+    """Check whether the paper's experiment includes this sample."""
     return (
         sample.task == "labels"
         and sample.regime in PAIRS

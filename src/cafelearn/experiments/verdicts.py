@@ -1,4 +1,4 @@
-"""Ranks, winners by configuration and required bars of the comparison study."""
+"""Ranks, winners by configuration and required scores of the comparison study."""
 
 import numpy as np
 import pandas as pd
@@ -57,8 +57,9 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per configuration: `dataset`, `regime`, `best` (the first in the order of the
-        study, in ties), its `score`, the score of `cafe`, and `behind`, the difference.
+        One row per configuration: `dataset`, `regime`, `best` (in ties, the first in the
+        order of the study), its `score`, the score of `cafe`, and `behind`, the score minus
+        that of CAFE.
 
     Examples
     --------
@@ -81,7 +82,7 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
 
 
 def must_hold(results: pd.DataFrame) -> pd.DataFrame:
-    """Compare the scores of CAFE's defaults with their required bars.
+    """Compare the scores of CAFE's defaults with the values that they must reach.
 
     Parameters
     ----------
@@ -91,8 +92,8 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per number: `what`, its `value`, the `bar` that it must reach, and whether
-        it `holds`. Numbers for which runs are missing are left out.
+        One row per requirement: `what` is measured, its `value`, the `bar` that it must reach,
+        and whether it `holds`. Requirements for which runs are missing are left out.
 
     Examples
     --------

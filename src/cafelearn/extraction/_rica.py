@@ -15,9 +15,9 @@ class Problem(NamedTuple):
     moments: np.ndarray  # rows.T @ rows / n_samples
     spread: float  # the trace of the moments
     scale: float  # divisor of the data
-    bound: float  # upper bound of the features, in the units of the data
+    bound: float  # upper bound of absolute features, in the units of the data
     weight: float  # of the reconstruction
-    contrast: bool
+    contrast: bool  # whether the objective includes the contrast
 
 
 def make_problem(X, weight, contrast):
@@ -34,7 +34,7 @@ def make_problem(X, weight, contrast):
 
 
 def objective(directions, problem, workspace=None):
-    """Compute the objective of reconstruction ICA over the squared scale, and its gradient.
+    """Compute the objective of reconstruction ICA and its gradient, over the squared scale.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def objective(directions, problem, workspace=None):
     problem : Problem
         The data.
     workspace : ndarray of shape (2, >= n_starts * n_components, n_samples), default=None
-        Reused memory; allocating fresh pages would cost more than the arithmetic.
+        Memory to reuse, because allocating fresh pages would cost more than the arithmetic.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def objective(directions, problem, workspace=None):
         more_values, more_slopes = _contrast(components, problem, workspace)
         values += more_values
         slopes += more_slopes
-    # The length of a direction is irrelevant, so its gradient has no component along it.
+    # The length of a direction is irrelevant, so the gradient is orthogonal to the direction.
     slopes -= components * dot(slopes, components)[..., None]
     slopes /= lengths
     return values, slopes

@@ -33,22 +33,22 @@ from cafelearn.extraction._rica import make_problem, objective
 class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reconstruction independent component analysis.
 
-    The features of a row x are its products with r unit vectors w_j, the components. They are
-    the columns of a matrix W. The components minimise the sum of the reconstruction error and
-    a sparsity contrast, the mean over the rows of
+    The features of a row x are its inner products with r unit vectors w_j, the components,
+    which are the columns of a matrix W. The components minimise the sum of the reconstruction
+    error and a sparsity contrast, averaged over the rows:
 
     ``reconstruction_weight * ||W W.T x - x||**2 + sum_j log(cosh(2 w_j.T x)) / 2``
 
     The components need not be orthogonal. The data is neither centred nor whitened, so the
-    contrast depends on its scale: for small data it is nearly quadratic.
+    contrast depends on its scale: it is nearly quadratic for values much smaller than 1.
 
     Parameters
     ----------
     n_components : int, default=None
         Number of features to extract, at most the number of features of the data. ``None``
-        is half of these, rounded down, but at least 1.
+        means half that number, rounded down, but at least 1.
     reconstruction_weight : float, default=1.0
-        Weight of the reconstruction against the contrast.
+        Weight of the reconstruction error relative to the contrast.
     contrast : {"logcosh"} or None, default="logcosh"
         The measure of sparsity. With ``None`` there is no contrast, and the components span
         the same space as the first principal components of the data without centring.
@@ -92,7 +92,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     The components are found with L-BFGS, many starts at a time. The reconstruction needs only
     the matrix of second moments; only the contrast needs the rows.
 
-    On data much smaller than 1 the contrast of a feature z is ``z**2``. With
+    On data much smaller than 1 the contrast of a feature z is nearly ``z**2``. With
     ``reconstruction_weight=1`` it cancels the gain in reconstruction of an orthogonal
     component, so the reconstruction is poor; increase the weight to improve it.
 
@@ -191,7 +191,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Compute the features of each row, its products with the components.
+        """Compute the features of each row: its inner products with the components.
 
         Parameters
         ----------
@@ -248,10 +248,10 @@ class _Result(NamedTuple):
 
 
 def _run_starts(estimator, problem, n_components, seeds):
-    """Descend from one random start per seed; return the best reconstruction."""
+    """Descend from one random start per seed; return the result with the smallest error."""
     shape = n_components, problem.rows.shape[1]
     starts = np.stack([np.random.default_rng(seed).standard_normal(shape) for seed in seeds])
-    # Batches large enough for array operations and small enough for the cache.
+    # Batches are large enough for array operations and small enough for the cache.
     size = int(np.clip(CACHE_ENTRIES // (n_components * len(problem.rows)), 1, 25))
     blocks = [starts[first : first + size] for first in range(0, len(starts), size)]
 

@@ -15,7 +15,8 @@ from cafelearn._tabular import TabularCAFE
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
     """Raise unless `estimator` is one of `kinds`, and fitted.
 
-    A TabularCAFE is accepted in place of a CAFE. Return the estimator, or its CAFE.
+    A TabularCAFE is accepted in place of a CAFE. Return the estimator, or the CAFE of a
+    TabularCAFE.
     """
     if CAFE in kinds:
         kinds = (*kinds, TabularCAFE)
@@ -73,7 +74,7 @@ def check_weights_table(who, weights):
 
 
 def check_classes(who, y, n_samples):
-    """Return the sorted class labels and the position of each row's label among them."""
+    """Validate y; return the sorted class labels and the index of each row's label."""
     y = np.asarray(y)
     if y.ndim != 1 or len(y) != n_samples:
         raise ValueError(

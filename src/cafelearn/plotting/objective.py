@@ -23,7 +23,7 @@ MANY_ITERATIONS = 40
 
 
 class ObjectiveDisplay:
-    """The objective after each iteration, with the bounds of Theorem 2 at the end.
+    """The objective after each iteration, and the bounds of Theorem 2 for its last value.
 
     Usually created by :meth:`from_estimator`. There is one panel for each exponent,
     because objectives of different exponents have different units.
@@ -47,7 +47,7 @@ class ObjectiveDisplay:
     axes_ : ndarray of matplotlib Axes
         One panel for each exponent.
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
@@ -57,7 +57,7 @@ class ObjectiveDisplay:
 
     Notes
     -----
-    Theorem 2 bounds the objective of given dispersions. The bounds are those of the final
+    Theorem 2 bounds the objective of given dispersions. The bounds drawn are those of the final
     dispersions; earlier values of the objective may lie above them. The theorem assumes weights
     that are optimal for the dispersions. Weights with an offset c are optimal for D + c, so the
     theorem is applied to D + c:
@@ -67,9 +67,9 @@ class ObjectiveDisplay:
       the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
       holds for any weights.
 
-    No bounds are drawn for a descent that stopped before it converged, because its weights
-    are not those of its last dispersions, nor for uniform weights, to which the theorem does
-    not apply.
+    No bounds are drawn for a descent that stopped before it converged or with `tol` above 0,
+    because its weights are not optimal for its last dispersions, nor for uniform weights, to
+    which the theorem does not apply.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class ObjectiveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one of a grid, which is split. None
+            Axes to draw on: one for each exponent, or a single subplot, which is split. None
             creates a figure.
         bounds : bool, default=True
             Draw the bounds. Without them small changes of the objective are more visible.
@@ -164,7 +164,7 @@ class ObjectiveDisplay:
         bounds : bool, default=True
             Draw the bounds of Theorem 2.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or one of a grid, which is split. None
+            Axes to draw on: one for each exponent, or a single subplot, which is split. None
             creates a figure.
 
         Returns
@@ -238,7 +238,7 @@ class ObjectiveDisplay:
 def _final_bounds(model):
     """Compute the bounds of the last value of ``objective_path_``, or None.
 
-    See the notes of ObjectiveDisplay for the reasons.
+    The notes of ObjectiveDisplay explain the bounds and when there are none.
     """
     if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
@@ -251,7 +251,7 @@ def _final_bounds(model):
     else:
         offset = model.dispersion_offset
         if isinstance(offset, str):
-            # The constant of "fixed" follows from the difference of path and objective.
+            # Recover the constant of "fixed": only the path includes its contribution.
             offset = max(0.0, (model.objective_path_[-1] - model.inertia_) / share)
         bounds = objective_bounds(D + offset, p)
     return bounds if np.isfinite(bounds).all() else None

@@ -8,6 +8,7 @@ from cafelearn.report.page import short
 MOST_POINTS = 5_000
 # Number of extracted features offered as axes.
 MOST_AXES = 8
+# Smallest number of points drawn from a cluster; fewer if there are many clusters.
 AT_LEAST = 20
 
 
@@ -41,7 +42,7 @@ def embedding(facts) -> dict:
 
 
 def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
-    """Draw all rows, or a random sample of about `most`, stratified by cluster."""
+    """Return the indices of all rows, or of a sample of about `most`, stratified by cluster."""
     if len(labels) <= most:
         return np.arange(len(labels))
     rng = np.random.default_rng(seed)

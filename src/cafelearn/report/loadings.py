@@ -10,7 +10,10 @@ MOST_CELLS = 10_000
 
 
 def loadings_table(facts) -> Table | None:
-    """Tabulate the loadings of the first extracted features, the largest first, if any."""
+    """Tabulate the loadings of the first extracted features, the largest first.
+
+    Return None if the fit has no loadings.
+    """
     if facts.cafe is None or not has_loadings(facts.cafe.extractor_):
         return None
     frame = facts.cafe.loadings_.iloc[:, :MOST_AXES]

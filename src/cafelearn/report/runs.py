@@ -17,7 +17,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# z with the darkest shade.
+# Absolute z that gets the darkest shade.
 DARKEST_Z = 4
 CONFIGURATION_COLUMNS = (
     Column("data set", numeric=False, choose=True),
@@ -90,7 +90,7 @@ def _result_cell(cell):
 
 
 def cells_table(comparison) -> Table:
-    """Tabulate every cell of the paper: ours, published, and z."""
+    """Tabulate every cell of the paper's tables: our mean, the published one, and z."""
     rows = [
         [
             *_configuration(cell),
@@ -177,7 +177,7 @@ def agreement_table(comparison) -> Table:
     return Table(
         "agreement-table",
         "Share of cells within two standard errors of the published mean, and the share "
-        "expected for a repetition",
+        "expected of an exact repetition",
         [
             Column("group", numeric=False),
             Column("by", numeric=False, choose=True),
@@ -244,7 +244,7 @@ def tests_table(comparison) -> Table:
 
 
 def ranks_table(comparison) -> Table:
-    """Tabulate average ranks: of all methods, of the paper's, and by the paper's own tables."""
+    """Tabulate average ranks: all methods, the paper's methods, and the published means."""
     rankings = (comparison.ranking, comparison.paper_ranking, comparison.published_ranking)
     names = dict.fromkeys(m for r in rankings if r is not None for m in r.ranks.index)
     rows = [
@@ -306,7 +306,7 @@ def improvement_table(comparison) -> Table:
 
 
 def time_table(results) -> Table | None:
-    """Tabulate the seconds of each method; None if none were recorded."""
+    """Tabulate the run times of each method; None if none were recorded."""
     timed = results[results["seconds"].notna()]
     if timed.empty:
         return None

@@ -1,17 +1,17 @@
 """Minkowski centres (Eq. 5): argmin over z of sum |x - z|^p, from mergeable sums.
 
 The derivative is increasing in z, so its root is bracketed and refined; each refinement
-is one pass over the members. `gradients.add_gradients` is that pass for a block of rows, and
-`refine` reads the merged sums and moves the centre. Three regimes:
+is one pass over the members. `gradients.add_gradients` makes that pass for a block of rows, and
+`refine` moves the centre according to the merged sums. There are three regimes:
 
 * p = 2: the mean, in one step.
 * p > 2: Newton's method on G-^(1/q) - G+^(1/q), with q = p - 1 and G-, G+ the gradients
-  from both sides. The difference is almost linear in z for every p (exactly so for p = 2 and
-  in the limit of large p), whereas the derivative itself behaves like z^(p-1).
+  of the members below and above. The difference is almost linear in z for every p (exactly for
+  p = 2 and in the limit of large p), whereas the derivative itself behaves like z^(p-1).
 * p < 2: the derivative has a vertical tangent at every data value, which defeats Newton's
   method and the secant method. Between two neighbouring data values a < z < b, though, it is
   c_a (z - a)^q - c_b (b - z)^q plus a smooth rest. The rest is linearised and the resulting
-  equation solved exactly. In a few passes this finds even centres within 1e-10 of a data
+  equation is solved exactly. A few passes suffice even for centres within 1e-10 of a data
   value, which are common for p close to 1 and for tied data.
 
 Every function takes the cell of one cluster and feature (see `cells`) and its sums.
@@ -58,40 +58,40 @@ from cafelearn._solver.kernels.sums import (
 from cafelearn._solver.kernels.sums import HIGH as LARGEST
 from cafelearn._solver.kernels.sums import LOW as SMALLEST
 
-# After this many passes the bracket is halved; after twice as many the search ends.
-# Ten is usual; the limits only bound the work on data made to defeat the interpolation.
+# After this many passes the search bisects the bracket; after twice as many it ends. Ten passes
+# are usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
-# The error of a root is only estimated.
+# Safety factor of errors that are only estimated.
 SAFETY = 8
-# Where the ratio of the last two steps shows that the estimate of the error fails, an error of
-# this many times the accepted one ends the search.
+# At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
+# two steps, is at most this many times the accepted error.
 BENT = 100
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
-# Members whose range is below this count as equal: the scale that brings it near 1 would
-# overflow.
+# Members whose range is below this count as equal, because the scale that brings the range near
+# 1 would overflow.
 SMALLEST_SPAN, SMALLEST_SPAN_SINGLE = 2.0**-1020, 2.0**-124
-# Values that are nearer to a centre, in scaled units, count as equal to it (p < 2).
+# Values closer to a centre than this, in scaled units, count as equal to it (p < 2).
 EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
 
 
 @njit(**EXACT)
 def rounded(number, single):
-    """The number rounded to the type of the data."""
+    """Round a number to the type of the data."""
     return np.float64(np.float32(number)) if single else np.float64(number)
 
 
 @njit(**EXACT)
 def smallest_span(single):
-    """The smallest range of members that does not count as 0."""
+    """Return the smallest range of members that does not count as 0."""
     return SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
 
 
 @njit(**EXACT)
 def begin(cell, sums, p, single):
-    """Open the search for one centre.
+    """Start the search for one centre.
 
-    Returns whether the sums about the present centre can be used for the first step.
+    Returns whether the sums about the current centre can be used for the first step.
     """
     low, high = sums[SMALLEST], sums[LARGEST]
     span = high - low
@@ -99,7 +99,7 @@ def begin(cell, sums, p, single):
         cell[CENTER], cell[LOG_DISPERSION], cell[OPEN] = low, -np.inf, 0
         return False
     cell[OPEN], cell[PASSES], cell[SIDE], cell[SPAN] = 1, 0, 0, span
-    # Slightly wider, because the ends themselves may be points of the search.
+    # Slightly wider than the range, because the search may visit the extrema themselves.
     cell[LOW], cell[HIGH] = low - 1e-3 * span, high + 1e-3 * span
     cell[LEAST], cell[MOST] = low, high
     z = cell[CENTER]
@@ -116,16 +116,16 @@ def begin(cell, sums, p, single):
 
 @njit(**EXACT)
 def fits(scale, reach, p):
-    """Whether powers of numbers up to scale * reach stay well inside the range of floats."""
+    """Check that powers of numbers up to scale * reach stay well inside the range of floats."""
     return reach > 0 and abs(np.log2(scale * reach)) * max(p, 2.0) < 60
 
 
 @njit(**EXACT)
 def fitting_scale(low, high, center, p):
-    """A scale that brings the members' distances from the centre near 1.
+    """Return a scale that brings the members' distances from the centre near 1.
 
-    A power of two, which rounds nothing, except for exponents so large that even the
-    powers of 1/2 vanish.
+    It is a power of two, so that scaling does not round, unless the exponent is so large
+    that even powers of 1/2 vanish.
     """
     reach = max(high - center, center - low)
     return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
@@ -133,7 +133,7 @@ def fitting_scale(low, high, center, p):
 
 @njit(**EXACT)
 def refine(cell, sums, geometry):
-    """Move one open centre by the sums of the pass at it; close it when it is exact.
+    """Move one open centre by the sums about it; end its search when it is accurate.
 
     `geometry.tolerance` is the accepted error in units of the members' range.
     """
@@ -158,13 +158,13 @@ def refine(cell, sums, geometry):
         value, step = _newton(sums, p)
         value, step = value / scale, step / scale
         target = z + step
-        # A Newton step leaves an error of the step's square, or less than that for p < 3.
+        # A Newton step leaves an error of order step^2, or step^(p - 1) for p < 3.
         exact = (abs(target - z) / span) ** min(p - 1, 2.0) * span <= reach
         if exact and cell[PASSES] > 1:
-            # More than that where the gradient bends on a length below the range.
+            # The error is larger if the gradient bends on a length far below the range.
             last = abs(z - cell[LAST])
             exact = abs(step) * (step / last) ** 2 <= BENT * reach
-        # The gradient falls from here to 0 at the target; the spread falls by its integral.
+        # The gradient is nearly linear from here to 0 at the target; integrate it.
         change = 0.5 * p * gradient * (target - z) * scale
     else:
         value = gradient
@@ -196,13 +196,13 @@ def _remember_slope(cell, root):
 @njit(**EXACT)
 def _close(cell, spread, p):
     cell[OPEN] = 0
-    # The last correction can round a spread of almost nothing below zero.
+    # The last correction can round a tiny spread to a negative number.
     cell[LOG_DISPERSION] = np.log(spread) - p * np.log(cell[SCALE]) if spread > 0 else -np.inf
 
 
 @njit(**EXACT)
 def _newton(sums, p):
-    """G-^(1/q) - G+^(1/q) with q = p - 1, and the Newton step, in scaled units."""
+    """Return G-^(1/q) - G+^(1/q), q = p - 1, and the Newton step, in scaled units."""
     q = p - 1
     value, slope = 0.0, 0.0
     if sums[GRADIENT_BELOW] > 0:
@@ -218,7 +218,10 @@ def _newton(sums, p):
 
 @njit(**EXACT)
 def _narrow(cell, z, value):
-    """Move an end of the bracket to z; weaken an end that stays again (Anderson-Bjorck)."""
+    """Move one end of the bracket to z.
+
+    If the other end stays for a second time, reduce its value (Anderson-Bjorck).
+    """
     if cell[PASSES] == 1:
         cell[START], cell[VALUE_START] = z, value
     if value > 0:
@@ -235,10 +238,11 @@ def _narrow(cell, z, value):
 
 @njit(**EXACT)
 def _next_place(cell, sums, value, target, p, single):
-    """The next point of the search, or NaN if the bracket contains no other.
+    """Return the next point of the search, or NaN if it ends.
 
-    First choice is the target, then a step with the slope of the last search or of the last
-    two points, then the secant of the bracket, then its middle.
+    The first choice is the target, then a step with the slope of the last search or of the last
+    two points, then the secant of the bracket, then its middle. The search ends if the bracket
+    contains no other number or after too many passes.
     """
     z, low, high = cell[CENTER], cell[LOW], cell[HIGH]
     if cell[PASSES] <= PATIENCE:
@@ -266,17 +270,18 @@ def _next_place(cell, sums, value, target, p, single):
 
 @njit(**EXACT)
 def _scaled_way(way, scale, single):
-    """A distance to a neighbour in the units of the sums: 0 if it counts as equal."""
+    """Convert the distance of a neighbour to the units of the sums; 0 if it counts as equal."""
     way = rounded(way, single) * scale
     return way if way >= (EQUAL_SINGLE if single else EQUAL) else 0.0
 
 
 @njit(**EXACT)
 def _between_neighbours(cell, sums, q, reach, single):
-    """Root of the model of the gradient between the data values next to z, if it lies there.
+    """Find the root of the model of the gradient between the data values next to z.
 
-    Returns the root (or NaN), whether the model is accurate enough to stop there, and the
-    change of the spread from z to the root, which is p times the integral of the model.
+    Returns the root (NaN if it lies elsewhere), whether the model is accurate enough to stop
+    there, and the change of the spread from z to the root, which is p times the integral of the
+    model.
     """
     z, scale = cell[CENTER], cell[SCALE]
     below, above = sums[BELOW], sums[ABOVE]
@@ -285,7 +290,7 @@ def _between_neighbours(cell, sums, q, reach, single):
     at_below, at_above = sums[AT_BELOW], sums[AT_ABOVE]
     left, right = _scaled_way(z - below, scale, single), _scaled_way(above - z, scale, single)
     width = left + right
-    # The rest: constant and slope at z, without the terms of the two neighbours.
+    # Value and slope of the rest at z, without the terms of the two neighbours.
     rest, slope = sums[GRADIENT_BELOW], sums[CURVATURE_BELOW]
     if right > 0:
         rest += at_above * right**q
@@ -320,7 +325,8 @@ def _between_neighbours(cell, sums, q, reach, single):
     step = abs(root - z)
     # The error of the model is half its bend times the square of the step, over the slope of
     # the gradient. The bend measured between this point and the last is valid if the ends of
-    # the gap are farther away than the points are apart; else their clearance bounds it.
+    # the gap are farther away than the points are apart; otherwise the clearance from the ends
+    # bounds the error.
     clearance = min(min(z, root) - below, above - max(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
     if max(abs(z - last), step) <= min(clearance, last - below, above - last):
@@ -328,16 +334,16 @@ def _between_neighbours(cell, sums, q, reach, single):
     if SAFETY * error <= reach:
         return root, True, change
     if step <= reach and not _is_straight(slope, min(at_below, at_above), step * scale, q):
-        # The next pass shows whether the root is nearer than this point.
+        # Half the accepted error: the next pass shows on which side of this point the root is.
         return z + np.copysign(0.5 * reach, root - z), False, 0.0
     return root, step <= reach, change
 
 
 @njit(**EXACT)
 def _is_straight(slope, weight, step, q):
-    """Whether the rest of the gradient is nearly a straight line along a step.
+    """Check whether the rest of the gradient is nearly a straight line along a step.
 
-    One value contributes a slope of q weight distance^(q-1), which is at most the total slope.
+    A value of the rest contributes the slope q weight distance^(q-1), at most the total slope.
     This bounds its distance from below, unless its weight is unusually small.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
@@ -345,10 +351,10 @@ def _is_straight(slope, weight, step, q):
 
 @njit(**EXACT)
 def _singular_root(near, far, width, rest, slope, origin, q):
-    """The y <= width / 2 with near y^q - far (width - y)^q + rest + slope (y - origin) = 0.
+    """Solve near y^q - far (width - y)^q + rest + slope (y - origin) = 0 for y <= width / 2.
 
-    Newton in u = y^q, in which the left side is smooth near 0, kept inside a bracket.
-    Returns y and the derivative there.
+    Newton's method in u = y^q, in which the left side is smooth near 0, kept inside a bracket.
+    Returns y and the derivative with respect to y there.
     """
     low, high = 0.0, (0.5 * width) ** q
     u = min(max((far * width**q - rest + slope * origin) / near, 0.0), high)

@@ -10,7 +10,7 @@ LANES = 8
 
 
 def with_python_body(body):
-    """An intrinsic that is replaced by `body` if the compiler is disabled."""
+    """Make a decorator of intrinsics that uses `body` instead if the compiler is disabled."""
 
     def decorate(definition):
         return body if config.DISABLE_JIT else intrinsic(definition)
@@ -22,12 +22,12 @@ def with_python_body(body):
 def prefer_wide_vectors(typingctx):
     """Request 512-bit vectors for the calling function; LLVM prefers 256 by default.
 
-    Also prevents its inlining, which would drop the attribute.
+    Also prevent inlining of this function, which would drop the attribute.
     """
 
     def codegen(context, builder, signature, arguments):
-        # llvmlite accepts only the attributes it knows; this one is ignored by targets
-        # without such vectors.
+        # set.add bypasses llvmlite, which accepts only the attributes it knows. Targets
+        # without such vectors ignore this one.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
@@ -52,7 +52,7 @@ def _extremum(name):
     return extremum
 
 
-# min() and max() of Numba are comparisons, which LLVM does not recognise as a reduction.
+# Numba compiles min() and max() to comparisons, which LLVM does not recognise as a reduction.
 larger = with_python_body(max)(_extremum("maxnum"))
 smaller = with_python_body(min)(_extremum("minnum"))
 
@@ -60,7 +60,7 @@ smaller = with_python_body(min)(_extremum("minnum"))
 def _flip(builder, rows):
     """Transpose LANES vectors of LANES numbers.
 
-    Swaps blocks of 1, 2 and 4 across the diagonal; each step combines two vectors.
+    Swap blocks of 1, 2 and 4 across the diagonal; each shuffle combines two vectors.
     """
     distance = 1
     while distance < LANES:
@@ -80,7 +80,7 @@ def _flip(builder, rows):
 
 
 def _pointer(builder, array, place, lanes=1):
-    """Pointer to the number at a place of an array, or to a vector of `lanes` numbers."""
+    """Return a pointer to a number of an array, or to a vector of `lanes` numbers there."""
     pointer = builder.gep(array.data, [place])
     if lanes == 1:
         return pointer
@@ -93,7 +93,10 @@ def _transpose_tile(columns, X, rows, b, v):
 
 @with_python_body(_transpose_tile)
 def transpose_tile(typingctx, columns, X, rows, b, v):
-    """columns[v + j, b + i] = X[rows[b + i], v + j] for i, j < LANES; C-contiguous arrays."""
+    """Set columns[v + j, b + i] = X[rows[b + i], v + j] for i, j < LANES.
+
+    The arrays must be C-contiguous.
+    """
 
     def codegen(context, builder, signature, arguments):
         into, source, chosen = (
@@ -127,21 +130,21 @@ def _bit_cast(source, target):
 
 @with_python_body(lambda number: number.view(f"u{number.itemsize}"))
 def to_bits(typingctx, number):
-    """The bits of a float, as an unsigned integer of the same width."""
+    """Return the bits of a float as an unsigned integer of the same width."""
     return _bit_cast(number, types.uint64 if number == types.float64 else types.uint32)
 
 
 @with_python_body(lambda bits: bits.view(f"f{bits.itemsize}"))
 def from_bits(typingctx, bits):
-    """The float with the given bits."""
+    """Return the float with the given bits."""
     return _bit_cast(bits, types.float64 if bits == types.uint64 else types.float32)
 
 
 def load_terms(first, count_of):
-    """A function that loads `count_of[dtype]` numbers of an array, from `first[dtype]` on.
+    """Make a function that loads `count_of[dtype]` numbers of an array from `first[dtype]` on.
 
-    Their number follows from the type, so that loops over them are unrolled. Kernels call it
-    before their loops: loads inside could alias the stores there.
+    The count is known at compile time, so that loops over the numbers are unrolled. Kernels
+    call the function before their loops, because loads inside could alias the stores there.
     """
 
     def body(array):
@@ -176,7 +179,7 @@ def _horner(coefficients, argument):
 
 @with_python_body(_horner)
 def horner(typingctx, coefficients, argument):
-    """Evaluate a polynomial, lowest coefficient first."""
+    """Evaluate a polynomial; the constant coefficient is the first."""
 
     def codegen(context, builder, signature, arguments):
         values, point = arguments
