@@ -1,6 +1,6 @@
 """
-Customers: a table as it is found
-=================================
+Customers: a raw table
+======================
 
 Four kinds of customers in a table with an identifier, a date, categories and gaps.
 """
@@ -14,10 +14,10 @@ from cafelearn import CAFE, TabularCAFE
 from cafelearn.plotting import WeightsDisplay
 
 # %%
-# The table is generated, so the true kind of each customer is known. Each kind is uniform on
-# some columns and as varied as all customers on the others: businesses pay by invoice
-# during working hours, families come often and buy food, bargain hunters wait for discounts,
-# newcomers have registered in the last months.
+# The table is generated, so the true kind of each customer is known. Customers of one kind are
+# alike on some columns and as varied as all customers on the others: businesses pay by invoice
+# during working hours, families order often and buy food, bargain hunters wait for discounts,
+# newcomers registered in recent months.
 
 rng = np.random.default_rng(7)
 KINDS = {"business": 150, "family": 350, "bargain hunter": 250, "newcomer": 150}
@@ -26,7 +26,7 @@ n = len(truth)
 
 
 def mostly(usual, others, share=0.9):
-    """The usual value in most rows of a kind, any value elsewhere."""
+    """Return the usual value in most rows of some kinds, any value elsewhere."""
     chosen = rng.choice(others, n)
     for kind, value in usual.items():
         chosen = np.where((truth == kind) & (rng.random(n) < share), value, chosen)
@@ -34,7 +34,7 @@ def mostly(usual, others, share=0.9):
 
 
 def about(usual, low, high, spread):
-    """Close to the usual value in some kinds, anything between low and high in the others."""
+    """Return values near the usual one in some kinds, between low and high in the others."""
     values = rng.uniform(low, high, n)
     for kind, value in usual.items():
         values = np.where(truth == kind, rng.normal(value, spread, n), values)
@@ -62,8 +62,8 @@ print(customers.head(4).to_string())
 
 # %%
 # No preparation is needed. The content of a column determines its treatment: the identifier is
-# left out, the date becomes a number of days, and a category is one variable, however many
-# values it has.
+# left out, the date becomes a number of days, and a categorical column is one variable,
+# however many categories it has.
 
 model = TabularCAFE(CAFE(4, n_components=2, random_state=0), impute="median").fit(customers)
 print(model.encoder_.treatments_.to_string())
@@ -78,7 +78,7 @@ for cluster, rows in profile.groupby("cluster"):
     print("\n".join(f"  {words}" for words in rows["description"].head(3)))
 
 # %%
-# Weights show on which variables a cluster is uniform. On a variable with a low weight, its
+# Weights show on which variables a cluster is compact. On a variable with a low weight, its
 # members vary as much as all customers.
 
 names = pd.crosstab(model.labels_, truth).idxmax(axis=1)
@@ -89,6 +89,5 @@ WeightsDisplay(weights).plot()
 plt.show()
 
 # %%
-# **Result:** the table contains four kinds of customers, each recognised by different
-# columns. No single column separates all of them, and no column had to be removed, encoded or
-# scaled by hand.
+# **Result:** CAFE found the four kinds of customers, each by different columns. No single
+# column separates all of them, and no column had to be removed, encoded or scaled by hand.

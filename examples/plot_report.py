@@ -33,9 +33,9 @@ path = write_fit_report(
 print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 # %%
-# In a notebook, ``IPython.display.IFrame(path, width="100%", height=600)`` shows it beside
-# the code, if the file lies in the folder of the notebook. Its pictures are also available as
-# figures:
+# In a notebook, ``IPython.display.IFrame(path, width="100%", height=600)`` shows the report
+# below the cell if the file is in the folder of the notebook. Its charts are also available as
+# matplotlib figures:
 
 EmbeddingDisplay.from_estimator(cafe, wine.data, y=wine.target_names[wine.target])
 plt.show()

@@ -44,7 +44,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
     try:
         with _naming(path, temporary):
             yield temporary
-        # Another process may have written it in the meantime.
+        # Another process may have created the file in the meantime.
         check_output(path, force)
         os.replace(temporary, path)
     finally:
@@ -147,7 +147,7 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
             yield temporary
         check_directory(path, suffix, force)
         if path.exists():
-            # A directory cannot be replaced in one step.
+            # A directory that is not empty cannot be replaced by one rename.
             old = _beside(path)
             path.rename(old)
             temporary.rename(path)

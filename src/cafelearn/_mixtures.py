@@ -11,7 +11,7 @@ import numpy as np
 
 # A value that at least this share of the rows have is an atom, with a probability of its own.
 ATOM = 0.2
-# Prior weight of the distribution of all rows in each component, in rows, and its scatter.
+# Prior of each component: weight of the distribution of all rows, in rows, and scatter.
 PRIOR, SCATTER = 1.0, 0.3
 # EM stops after ITERATIONS, or if the log-likelihood gains at most GAIN per row.
 ITERATIONS, GAIN = 25, 3e-4
@@ -22,11 +22,11 @@ class Layout(NamedTuple):
 
     center: np.ndarray  # (m,) mean of the values that are not atoms
     scale: np.ndarray  # (m,)
-    continuous: np.ndarray  # (m,) whether there are such values
+    continuous: np.ndarray  # (m,) whether the feature has such values
     columns: np.ndarray  # (a,) the feature of each atom
     values: np.ndarray  # (a,)
     mixed: np.ndarray  # (b,) features with atoms
-    shares: np.ndarray  # (b + a,) of the rows at no atom of a mixed feature, and at the atoms
+    shares: np.ndarray  # (b + a,) of rows at no atom of each mixed feature, then at each atom
 
 
 class Mixture(NamedTuple):
@@ -38,7 +38,7 @@ class Mixture(NamedTuple):
     likelihood: float  # log-likelihood of these rows
 
     def log_densities(self, statistics):
-        """Logarithms of share times density of each component, (n, k)."""
+        """Compute the logarithm of share times density of each component, (n, k)."""
         return statistics @ self.slope.T + self.offset
 
 
@@ -72,10 +72,11 @@ def make_layout(X, one_hot=None):
 
 
 def row_statistics(X, layout):
-    """Statistics whose sums over its members determine a component, (n, 2m + b + a).
+    """Compute the statistics whose sums over its members determine a component.
 
-    They are the standardised values and their squares, 0 at atoms, then for each mixed
-    feature whether the value is at no atom, and for each atom whether the value is there.
+    The columns of the result, (n, 2m + b + a), are the standardised values and their squares,
+    0 at atoms; then for each mixed feature whether the value is at no atom, and for each atom
+    whether the value is equal to it.
     """
     at_atom = X[:, layout.columns] == layout.values
     between = np.tile(layout.continuous.astype(np.float64), (len(X), 1))
@@ -86,7 +87,7 @@ def row_statistics(X, layout):
 
 
 def fit_mixture(statistics, memberships, layout, sample_weight=None):
-    """Fit a Mixture by EM from memberships, (n, k), of rows, times their weights."""
+    """Fit a Mixture by EM from initial `memberships`, (n, k), multiplied by the weights."""
     weight = np.ones(len(statistics)) if sample_weight is None else sample_weight
     before = -np.inf
     for _ in range(ITERATIONS):
@@ -102,13 +103,13 @@ def fit_mixture(statistics, memberships, layout, sample_weight=None):
 
 
 def log_sum(values):
-    """log(sum(exp(values))) of each row."""
+    """Compute log(sum(exp(values))) of each row."""
     largest = values.max(axis=1)
     return largest + np.log(np.exp(values - largest[:, None]).sum(axis=1))
 
 
 def _estimate(mass, sums, layout, total=None, k=None):
-    """Offsets and slopes of components with this mass and these sums of statistics."""
+    """Compute offsets and slopes of components from their mass and sums of statistics."""
     total, k = (mass.sum(), len(mass)) if total is None else (total, k)
     m, mixed = len(layout.center), layout.mixed
     first, second, events = sums[:, :m], sums[:, m : 2 * m], sums[:, 2 * m :]
@@ -127,7 +128,7 @@ def _estimate(mass, sums, layout, total=None, k=None):
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Merge the two components whose merger costs the least likelihood."""
+    """Return the memberships after the merger of two components that costs least likelihood."""
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

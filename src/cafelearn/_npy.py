@@ -14,9 +14,9 @@ READERS = {
 
 
 def read_header(file, size):
-    """The shape and type of the array of so many bytes that begins here.
+    """Return shape and type of the array that starts at the file position and has `size` bytes.
 
-    Raises ValueError, in a few words, if it is damaged, holds objects or has another size.
+    Raise ValueError, with a short reason, if it is damaged, holds objects or has another size.
     """
     start = io.BytesIO(file.read(LONGEST))
     try:
@@ -27,7 +27,7 @@ def read_header(file, size):
         raise ValueError(f"its format {version} is unknown")
     try:
         shape, _, dtype = READERS[version](start)
-    except Exception:  # also those of Python's tokenizer and parser
+    except Exception:  # including those of Python's tokenizer and parser
         raise ValueError("its header is damaged") from None
     if dtype.hasobject:
         raise ValueError("it holds objects")

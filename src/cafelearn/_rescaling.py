@@ -1,4 +1,4 @@
-"""Rescalings: the input of the extractor of CAFE."""
+"""Rescalings of the rows, which are the input of CAFE's extractor."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ RESCALINGS = {
     "origin": "w * x, with the weights of the row's cluster",
     "centroid": "each row is moved towards the centre of its cluster",
 }
-# Added to distances before their logarithm, in units of the typical distance of a member.
+# Added to distances before taking logarithms, in units of a member's typical distance.
 SHORTEST = 1e-3
 
 

@@ -1,6 +1,6 @@
 """Joint scaling of the columns of a variable.
 
-A variable of several columns is a point with as many coordinates, scaled like a number:
+A value of a variable with several columns is a point, which is scaled like a number:
 "range" divides it by its diameter, "standard" by the root of its total variance.
 """
 
@@ -54,12 +54,13 @@ def scale_as_one(scaler, candidate, codes, low, high, sums):
     varies = several & (span > 0)
     if _is_named(candidate.scaling, "range"):
         # With u, u' in [0, 1], |u - u'|^p is at most 1 and at most u + u'. So the p-th power of
-        # a distance is at most this; it is 2 for two categories, which differ in two columns.
+        # a distance is at most `farthest`, which is 2 for a one-hot variable: two categories
+        # differ in two columns.
         farthest = np.minimum(np.bincount(codes, weights=span > 0), 2 * sums)[codes]
         diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
         scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
     elif _is_named(candidate.scaling, "standard"):
-        # In units of the ranges, so that columns of other units count as well.
+        # In units of the ranges, so that columns in different units can be added.
         variance = np.zeros(len(span))
         if ordinary_units(low, high) is None:
             np.divide(scaler.var_, (2 * span) ** 2, out=variance, where=varies)

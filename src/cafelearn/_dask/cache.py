@@ -1,4 +1,4 @@
-"""Cache of a worker between two passes.
+"""Cache of arrays in a process, kept between passes.
 
 Every entry can be recomputed from a block and a model. A lost worker, a block that moves to
 another worker or a full cache therefore costs time, but changes no result.
@@ -11,14 +11,14 @@ LIMIT = 128 * 2**20
 
 
 class Cache:
-    """Arrays by (fit, kind, block, ...), up to a number of bytes."""
+    """Arrays by key (fit, kind, block, ...), up to `limit` bytes in total."""
 
     def __init__(self, limit):
         self.limit, self.size = limit, 0
         self._entries, self._lock = {}, Lock()
 
     def get(self, key, version):
-        """The arrays stored under `key`, if they are of this version."""
+        """Return the arrays stored under `key` if they have this version, else None."""
         with self._lock:
             stored, arrays = self._entries.get(key, (None, None))
         return arrays if stored == version else None
@@ -26,8 +26,8 @@ class Cache:
     def put(self, key, version, arrays):
         """Store a tuple of arrays if there is room.
 
-        No other entry is dropped: blocks are processed in a fixed order, so dropping the
-        oldest entry would drop each one shortly before it is needed.
+        No other entry is evicted: blocks are processed in a fixed order, so evicting the
+        oldest entry would evict each one shortly before it is needed.
         """
         added = sum(array.nbytes for array in arrays)
         with self._lock:

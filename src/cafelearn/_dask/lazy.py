@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 from cafelearn._dask.inputs import as_array, as_weights
 from cafelearn._profiles import merge_sums, profile_sums
 
-# Attributes that tasks do not need after the checks; lazy labels would also refer to the data.
+# Attributes that workers do not need; lazy labels would also keep a reference to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
-# Methods that return one number for each row, and its type.
+# Methods that return one number for each row, and its type; None is the type of the data.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
 
-# Number of sums that one task merges.
+# Number of partial sums that one task merges.
 MERGED = 16
 
 
 def lazily(estimator, name, X):
-    """What the method `name` of a fitted estimator gives for X, as a Dask array."""
+    """Return the result of the method `name` of a fitted estimator on X as a Dask array."""
     check_is_fitted(estimator)
     wanted = _get_output_config("transform", estimator)["dense"]
     if name == "transform" and wanted != "default":
@@ -35,7 +35,7 @@ def lazily(estimator, name, X):
 
 
 def blockwise(estimator, name, X, dtype):
-    """The same for a Dask array that has been checked."""
+    """Call the method `name` on each block of a Dask array that has been validated."""
     worker, one_each = detached(estimator), name in ONE_EACH
     dtype = ONE_EACH.get(name) or dtype
     width = () if one_each else (_width(estimator, name),)
@@ -70,7 +70,7 @@ def _call(block, estimator, method, width, out_dtype):
 
 
 def detached(estimator):
-    """A copy with only the attributes that its methods need on a worker."""
+    """Return a copy with only the attributes that its methods need on a worker."""
     worker = copy(estimator)
     for attribute in LEFT_BEHIND:
         worker.__dict__.pop(attribute, None)
@@ -83,7 +83,7 @@ def detached(estimator):
 
 
 def score(estimator, X, sample_weight):
-    """Minus the objective of the rows; computed at once."""
+    """Compute minus the objective of the rows, eagerly."""
     check_is_fitted(estimator)
     X, _ = as_array(estimator, X, reset=False)
     sample_weight, X = as_weights(sample_weight, X)
@@ -108,7 +108,7 @@ def _score(block, weights=None, estimator=None):
 
 
 def profile(estimator, X, sample_weight):
-    """The sums behind `profile_frame`; computed at once."""
+    """Compute the sums for `profile_frame`, eagerly."""
     check_is_fitted(estimator)
     X, _ = as_array(estimator, X, reset=False)
     sample_weight, X = as_weights(sample_weight, X)

@@ -1,12 +1,12 @@
-"""Initial centres on blocks of rows: the same rows that `cafelearn._solver.draws` draws.
+"""Draw initial centres from blocks of rows, as `cafelearn._solver.draws` does in memory.
 
 Small collections are fetched whole. From larger ones a sample of distinct rows is drawn: those
 with the shortest waiting times (`draws.coded_times`). The weight of a distinct row may be
 spread over many blocks, so this is a top-k query on a sum over blocks, as in the three-phase
-uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, the time of
-its part in at least one of C blocks is at most C x. In the first pass each block names these
-rows; in the second pass the weights of all named rows are summed; in the third pass the rows
-drawn are fetched.
+uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, then in at
+least one of C blocks the time that follows from its weight there is at most C x. In the first
+pass each block lists these rows; in the second pass the weights of all listed rows are summed;
+in the third pass the rows drawn are fetched.
 """
 
 from functools import partial
@@ -39,7 +39,7 @@ class Frame(NamedTuple):
     low: np.ndarray
     spans: np.ndarray
     queries: list
-    middle: np.ndarray | None  # what gaps are filled with for a draw, if there are any
+    middle: np.ndarray | None  # values that fill gaps during a draw; None without gaps
 
 
 def _filled(X, middle):
@@ -58,7 +58,7 @@ def _draw(rows, frame):
 
 
 def name_candidates(rows, frame):
-    """For each query the codes of rows that may be drawn, and whether these are all rows."""
+    """Return for each query the codes of rows that may be drawn, and whether these are all."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         times = draws.coded_times(draw.codes, query.salt, draw.mass)
@@ -68,7 +68,7 @@ def name_candidates(rows, frame):
 
 
 def combine_candidates(parts):
-    """Candidates of several blocks."""
+    """Merge the candidates of several blocks."""
     return [
         (np.unique(np.concatenate([codes for codes, _ in named])), all(a for _, a in named))
         for named in zip(*parts, strict=True)
@@ -76,7 +76,7 @@ def combine_candidates(parts):
 
 
 def sum_masses(rows, frame):
-    """For each query the weight of its codes in this block."""
+    """Return for each query the weight of each of its codes in this block."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         mass = np.append(draw.mass, 0.0)
@@ -85,7 +85,7 @@ def sum_masses(rows, frame):
 
 
 def add_up(parts):
-    """Sums of lists of arrays, in the order of the blocks."""
+    """Add lists of arrays in the order of the blocks."""
     total = [array.copy() for array in parts[0]]
     for part in parts[1:]:
         for into, array in zip(total, part, strict=True):
@@ -94,7 +94,7 @@ def add_up(parts):
 
 
 def fetch_rows(rows, frame):
-    """For each query the rows of its codes in this block, with their positions."""
+    """Return for each query the positions of its codes found in this block, and their rows."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         places = _positions(draw.codes, query.codes)
@@ -118,7 +118,7 @@ def combine_rows(middle, parts):
 
 
 def _positions(codes, wanted):
-    """Positions of `wanted` in the sorted `codes`; len(codes) for missing ones."""
+    """Return the positions of `wanted` in the sorted `codes`, len(codes) for missing ones."""
     places = np.searchsorted(codes, wanted)
     inside = places < len(codes)
     places[inside] = np.where(
@@ -128,13 +128,13 @@ def _positions(codes, wanted):
 
 
 def _draw_rows(blocks, extents, middle, queries, count):
-    """The `count` first rows of each query, their times and their masses."""
+    """Return for each query the `count` rows of shortest times, these times and the masses."""
     low, spans = (
         extents.low.astype(np.float64),
         draws.positive_spans(extents.low, extents.high),
     )
     drawn, waiting = [None] * len(queries), list(range(len(queries)))
-    # A few more rows than needed are expected below the bound, so it is seldom raised.
+    # Chosen so that slightly more rows than needed are expected below; it is seldom raised.
     bounds = [(count + 8 * np.sqrt(count) + 20) / extents.mass] * len(queries)
     while waiting:
         asked = [queries[i]._replace(bound=bounds[i] * blocks.n_blocks) for i in waiting]
@@ -177,12 +177,12 @@ def check_init(estimator, n_rows):
 def draw_samples(jobs, blocks, extents, offsets, middles):
     """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`.
 
-    `middles` are what the gaps of each job's rows are filled with, None for complete rows.
+    `middles` are the values that fill the gaps in each job's rows, None for complete rows.
     """
     rngs = [np.random.default_rng(sample_seed(job.seeds)) for job in jobs]
     queries = [Query(draws.new_salt(rng), np.inf) for rng in rngs]
     size, ends = jobs[0].estimator.subsample, (extents.low, extents.high)
-    # Which rows are equal depends on what their gaps are filled with, and that on p.
+    # Which rows are equal depends on the values in their gaps, and these depend on p.
     for p in dict.fromkeys(job.estimator.p if extents.gaps else None for job in jobs):
         some = [i for i, job in enumerate(jobs) if p in (None, job.estimator.p)]
         middle, asked = middles[some[0]], [queries[i] for i in some]
@@ -200,7 +200,7 @@ def draw_samples(jobs, blocks, extents, offsets, middles):
 def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_starts):
     """Make the starts of jobs whose rows are fetched, or whose centres are given.
 
-    With `filled_starts` those that are drawn run on rows whose gaps are filled, see
+    With `filled_starts`, drawn starts run on rows whose gaps are filled; see
     `starts.prepare`.
     """
     init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
@@ -227,7 +227,7 @@ def _given(init, shown, blocks, n_clusters, unit, seed):
 
 
 def fetch_all(rows, request):
-    """The rows of a block and their weights."""
+    """Return the rows of a block and their weights."""
     return rows.X, rows.sample_weight
 
 

@@ -12,8 +12,8 @@ from cafelearn._solver.scales import half_span
 # Up to this many rows, draws rank the rows by their values. With more rows, which may be spread
 # over processes, draws use a code computed from each row.
 RANKED_ROWS = 5_000
-# Codes use this many of the 52 bits of the mantissa, so that another unit of measurement, which
-# rounds differently, gives the same draw.
+# Codes use this many of the 52 bits of the mantissa, so that data in another unit of
+# measurement, which are rounded differently, give the same draw.
 KEPT_BITS = 24
 # Values closer to the smallest one than this fraction of the range count as equal to it.
 NOTHING = 2.0**-45
@@ -29,27 +29,27 @@ class Draw(NamedTuple):
     rows: np.ndarray  # indices of all rows, equal ones next to each other
     group: np.ndarray  # number of the distinct row of each of them, ascending
     mass: np.ndarray  # weight of each distinct row
-    first: np.ndarray  # index of a row that has these values
-    codes: np.ndarray | None  # code of each distinct row, if they are not ranked
+    first: np.ndarray  # index of a row with the values of each distinct row
+    codes: np.ndarray | None  # code of each distinct row; None if rows are ranked
 
 
 def make_draw(X, sample_weight, spans, low=None):
     """Find and order the distinct rows.
 
-    `spans` are the ranges of the features, or any one multiple of them, and `low` their
-    smallest values, zeros if not given; with them the draw does not depend on units.
+    `spans` are the ranges of the features, up to a common factor, and `low` their smallest
+    values, by default zeros. With both, the draw does not depend on units.
     """
     spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
     if len(X) > RANKED_ROWS:
         low = np.zeros(X.shape[1]) if low is None else low.astype(np.float64)
         return coded_draw(X, sample_weight, spans, low)
-    # Along a fixed direction, in which distinct rows hardly ever coincide.
+    # A fixed direction, on which distinct rows hardly ever have the same projection.
     direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
     along = project_rows(X, direction)
     rows = np.argsort(along, kind="stable")
     rows = rows[sample_weight[rows] > 0]
     new = _steps(along[rows])
-    # Rows that coincide are compared, in case they are not equal after all.
+    # Rows with the same projection may differ, so they are compared.
     doubtful = np.flatnonzero(~new)
     new[doubtful] = (X[rows[doubtful]] != X[rows[doubtful - 1]]).any(axis=1)
     group = np.cumsum(new) - 1
@@ -71,7 +71,7 @@ def coded_draw(X, sample_weight, spans, low):
 
 
 def _steps(rising):
-    """Whether each number differs from the one before it."""
+    """Return whether each number differs from the one before it."""
     new = np.ones(len(rising), dtype=bool)
     new[1:] = rising[1:] != rising[:-1]
     return new
@@ -79,17 +79,17 @@ def _steps(rising):
 
 @njit(**MAKES)
 def _row_codes(X, low, spans):
-    """A 64-bit code for each row, equal for equal rows."""
+    """Compute a 64-bit code for each row, equal for equal rows."""
     codes = np.empty(len(X), dtype=np.uint64)
     rest = np.uint64(52 - KEPT_BITS)
     half = np.uint64(1) << (rest - np.uint64(1))
     for i in range(len(X)):
         code = np.uint64(0)
         for v in range(X.shape[1]):
-            # Halves, because the plain difference of huge numbers overflows.
+            # Halved first, because the difference of huge numbers would overflow.
             t = (0.5 * np.float64(X[i, v]) - 0.5 * low[v]) / spans[v]
             bits = np.float64(t if abs(t) >= NOTHING else 0.0).view(np.uint64)
-            # A sum, whose terms the compiler can work out side by side.
+            # A sum, because the compiler can vectorise its terms.
             code += mix(((bits + half) >> rest) + (np.uint64(v) << np.uint64(KEPT_BITS + 12)))
         codes[i] = code
     return codes
@@ -97,7 +97,7 @@ def _row_codes(X, low, spans):
 
 @njit(**MAKES)
 def _smallest_of_each(X, rows, group, n_groups):
-    """Index of the lexicographically first row of each group."""
+    """Return the index of the lexicographically first row of each group."""
     first = np.full(n_groups, -1, dtype=np.int64)
     for j in range(len(rows)):
         i, best = rows[j], first[group[j]]
@@ -115,7 +115,7 @@ def _comes_before(row, other):
 
 
 def waiting_times(draw, rng, pull):
-    """Draw a waiting time for each distinct row: an exponential variable over `pull`.
+    """Draw a waiting time for each distinct row: an exponential variable divided by `pull`.
 
     The rows with the shortest times are a sample without replacement, in proportion to
     `pull`. The time is infinite where `pull` is 0.
@@ -132,7 +132,7 @@ def new_salt(rng):
 
 
 def coded_times(codes, salt, pull):
-    """The waiting times of rows that are known by their codes."""
+    """Compute the waiting times of distinct rows from their codes."""
     with np.errstate(divide="ignore"):
         return _exponentials(codes, salt) / pull
 
@@ -147,7 +147,7 @@ def _exponentials(codes, salt):
 
 
 def first_to_come(times, count):
-    """Positions of the `count` shortest finite times, in order; fewer if there are fewer."""
+    """Return the positions of the shortest finite times, at most `count`, in order."""
     count = min(count, int(np.isfinite(times).sum()))
     chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
     if chosen is None:
@@ -156,12 +156,12 @@ def first_to_come(times, count):
 
 
 def rows_to_draw(X, sample_weight, low, high):
-    """The distinct rows, in an order that can be computed from any part of the rows."""
+    """Find the distinct rows, in an order that can be computed from any part of the rows."""
     return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
 
 
 def positive_spans(low, high):
-    """Half of the range of each feature, 1 for constant ones."""
+    """Return half of the range of each feature, 1 for constant ones."""
     spans = half_span(low, high)
     return np.where(spans > 0, spans, 1.0).astype(np.float64)
 

@@ -45,13 +45,13 @@ PILOTS = 5
 
 
 class Units(NamedTuple):
-    """Powers of two that keep extreme data and weights within the range of floats."""
+    """Powers of two that bring extreme data and weights into the range of floats."""
 
     data: float = 1.0  # the rows were multiplied by this
-    weight_exponent: int = 0  # the weights by 2 to this
+    weight_exponent: int = 0  # the weights were multiplied by 2 to this power
 
     def log_dispersion(self, p):
-        """Sum of their contributions to the logarithm of a dispersion."""
+        """Return the contribution of both units to the logarithm of a dispersion."""
         if self == NO_UNITS:
             return 0.0
         return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
@@ -63,8 +63,9 @@ NO_UNITS = Units()
 # Largest number of clusterings found on a sample that are refined on all rows, and largest
 # difference of their log objective from the best.
 REFINED, CLOSE = 3, 0.02
-# A start on the sample takes a small part of the time of one pass over this many times its
-# rows. Then `n_init` starts are made several times, which finds lower objectives.
+# With many more rows than the sample has, a start on the sample is cheap compared with a pass
+# over all rows. `n_init` is then multiplied by n_rows // (PAYS * subsample), but at most by
+# MOST_TIMES, to find lower objectives.
 PAYS, MOST_TIMES = 20, 4
 
 
@@ -75,7 +76,7 @@ class Job:
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
         self.refining = False  # the starts are clusterings found on the sample
-        self.ranges = None  # of the features, halved
+        self.ranges = None  # half of the range of each feature
         self.typical = None  # (m,) distance that a gap counts for at the start of a descent
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
@@ -85,7 +86,7 @@ class Job:
 
     @property
     def log_unit(self):
-        """Contribution of its units to the logarithm of a dispersion."""
+        """Contribution of the units to the logarithm of a dispersion."""
         return self.units.log_dispersion(self.estimator.p)
 
     @property
@@ -128,7 +129,7 @@ class Job:
             self.problem = self.problem._replace(to_beat=self.to_beat)
 
     def take(self, result):
-        """Keep a result if it is the best; the first of several that agree."""
+        """Keep a result if it is the best so far; of equal results, keep the first."""
         self.log_objectives.append(result.log_inertia)
         if result.stop_reason == "abandoned":
             return
@@ -147,14 +148,14 @@ def _as_it_is(start):
 
 
 def is_sampled(estimator, n_rows):
-    """Whether the starts of an estimator run on a sample of so many rows."""
+    """Whether the starts of an estimator run on a sample if the data have `n_rows` rows."""
     size = estimator.subsample
     named = isinstance(estimator.init, str)
     return size is not None and named and n_rows >= 2 * size
 
 
 def sample_job(job, rows, mass, low, high, offset):
-    """The Job of the same starts on a sample of the rows, with weights that stand for all."""
+    """Make the Job of the same starts on a sample, weighted to represent all rows."""
     estimator, scale = job.estimator, job.problem.scale
     groups = seeding.groups_of(estimator, low, high)
     problem = problem_of(estimator, rows, scale, offset, groups)
@@ -165,7 +166,7 @@ def sample_job(job, rows, mass, low, high, offset):
 
 
 def gapped_sample_job(job, rows, middle, mass, low, high, offset):
-    """`sample_job` for rows with gaps, which are drawn as if `middle` were in the gaps."""
+    """Make a `sample_job` of rows with gaps; its starts are drawn with `middle` in the gaps."""
     filled = fill_columns(rows, middle)
     sampled = sample_job(job, filled, mass, low, high, offset)
     sampled.X, sampled.typical = rows, job.typical
@@ -173,14 +174,14 @@ def gapped_sample_job(job, rows, middle, mass, low, high, offset):
 
 
 def sample_seed(seeds):
-    """The seed of the sample that the starts of these seeds run on."""
+    """Return the seed of the sample on which the starts with these seeds run."""
     return seeds[0].spawn(1)[0]
 
 
 def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
 
-    `shared` is a dictionary of results that the jobs of the same rows share. With
+    `shared` is a dictionary of results shared by the jobs on the same rows. With
     `filled_starts` the starts run on rows whose gaps are filled, and the best clusterings
     found there are refined on the rows as they are.
     """
@@ -193,7 +194,7 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
         X, low, high = (numbers.astype(np.float64) for numbers in (X, low, high))
     exponent = weight_exponent(sample_weight.max())
     sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
-    # Rows without weight must not count, not even for the scale.
+    # Rows of weight 0 must not affect the result, not even through the scale.
     if not (sample_weight > 0).all():
         low, high, _ = extremes(X[sample_weight > 0])
     shown, scale = X, data_scale(low, high)[0]
@@ -226,7 +227,7 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
 
 
 def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
-    """The Job of rows with gaps; `whole` are the centre and log dispersions of all of them."""
+    """Complete the Job of rows with gaps; `whole` has the centre and log dispersions of all."""
     estimator, X, mass, (middle, log_dispersions) = (
         job.estimator,
         job.X,
@@ -250,7 +251,7 @@ def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
 
 
 def problem_of(estimator, X, scale, offset, groups):
-    """The Problem of an estimator on these rows."""
+    """Make the Problem of an estimator on these rows."""
     return make_problem(
         X,
         estimator.p,
@@ -266,7 +267,7 @@ def problem_of(estimator, X, scale, offset, groups):
 def run_starts(jobs, n_jobs, verbose=0):
     """Run all starts of all jobs in one pool of workers, and fit their estimators.
 
-    Starts run in parallel if they are many, else the rows of each do.
+    With many starts, the starts run in parallel; with few, the rows of each start do.
     """
     sampled = [job for job in jobs if job.on_sample is not None]
     first = [job.on_sample or job for job in jobs]
@@ -281,7 +282,7 @@ def run_starts(jobs, n_jobs, verbose=0):
 
 
 def run_round(jobs, n_jobs, verbose, done, total):
-    """Run the starts of jobs, the first of which is number `done` of `total`."""
+    """Run the starts of jobs, after `done` of `total` starts have ended."""
     note_compiling()
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
@@ -295,21 +296,21 @@ def run_round(jobs, n_jobs, verbose, done, total):
             for job in jobs:
                 job.end_pilots()
     except BaseException:
-        # Those that run on other threads would go on for nobody.
+        # Stop the starts on other threads, whose results are no longer needed.
         for job in jobs:
             job.interrupted.set()
         raise
 
 
 def _run_tasks(tasks, n_jobs):
-    """Run starts in parallel, or the rows of each; yields the job and result of each."""
+    """Run starts in parallel, or the rows of each; yield the job and result of each start."""
     if not tasks:
         return
     n_threads = effective_n_jobs(n_jobs)
     X = tasks[0][0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
     by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
-    # Short fits go to the workers several at a time.
+    # Batches reduce the overhead of many short fits.
     batch = max(1, len(tasks) // (16 * n_threads))
     batches = [tasks[i : i + batch] for i in range(0, len(tasks), batch)]
 
@@ -338,7 +339,7 @@ def report_start(job, result, done, n_starts, verbose):
 
 
 def start_seeds(estimator, n_rows):
-    """One SeedSequence for each start."""
+    """Return one SeedSequence for each start."""
     init, count = estimator.init, estimator.n_init
     many = seeding.INITS[init].random if isinstance(init, str) else callable(init)
     if is_sampled(estimator, n_rows):
@@ -352,7 +353,7 @@ def uses_offset(estimator):
 
 
 def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
-    """Log of the constant that is added to the dispersions, or the word "mean"."""
+    """Return the log of the constant added to the dispersions, or the word "mean"."""
     offset = estimator.dispersion_offset
     if not uses_offset(estimator):
         return -np.inf

@@ -13,7 +13,7 @@ SECONDS = 10
 
 
 def check_scheduler(data, scheduler):
-    """Return whether the data is read with Dask; raise if not, but a scheduler is given."""
+    """Return whether the data is read with Dask; raise if a scheduler is given but not used."""
     if not is_large(data):
         if scheduler is not None:
             raise ValueError(
@@ -28,7 +28,7 @@ def check_scheduler(data, scheduler):
 
 
 def check_features(out, force, **sources):
-    """Raise unless features can be written to the directory `out`, apart from all sources."""
+    """Raise unless features can be written to the directory `out`, outside all `sources`."""
     from cafelearn._files import check_directory
 
     if out.suffix.lower() not in ("", *PARQUET):
@@ -83,7 +83,7 @@ def read(run, data, tell):
 def over_parts(run, function, large, *arguments, out=None, force=False):
     """Return ``function(frame, first, path, *arguments)`` of each part, in order.
 
-    `first` is the number of its first row and `path` the file for its features in the
+    `first` is the number of the part's first row and `path` the file for its features in the
     directory `out`, which is created once all parts have been written. Without `out` the path
     is None.
     """
@@ -185,7 +185,7 @@ def _on_cluster(tasks, update):
 
 @contextmanager
 def _similar_once():
-    """Show only the first of the body's warnings that differ only in numbers, at the end."""
+    """After the body, show only the first of its warnings that differ only in numbers."""
     found = {}
 
     def keep(message, *where):

@@ -1,7 +1,7 @@
 """Unpacked sizes of the pages of a Parquet file, from the headers of the pages.
 
-The sizes in the footer of a file may be wrong, and Arrow allocates the size in a page's header.
-Headers are structs in Thrift's compact protocol, see parquet.thrift of the format.
+The sizes in the footer of a file may be wrong, and Arrow allocates the size stated in a page's
+header. Headers are structs in Thrift's compact protocol; see parquet.thrift of the format.
 """
 
 import io
@@ -21,13 +21,13 @@ class Page(NamedTuple):
 
     size: int  # bytes when unpacked
     n_values: int  # 0 for a dictionary
-    expands: bool  # whether its text, or references to it, may expand beyond its bytes
+    expands: bool  # whether decoded text may take more bytes than the page
 
 
 def pages_of(path, metadata, groups):
-    """(column, its pages) for every column of some row groups.
+    """Yield the number and the pages of every column of some row groups.
 
-    `metadata` is pyarrow's. Raises ValueError where headers are damaged.
+    `metadata` is pyarrow's. Raise ValueError if a header is damaged.
     """
     with open(path, "rb") as file:
         for group in groups:
@@ -63,13 +63,13 @@ def _pages(file, start, end, is_text):
 
 
 class _Reader:
-    """Reads values of Thrift's compact protocol."""
+    """Reader of values in Thrift's compact protocol."""
 
     def __init__(self, data):
         self.data = io.BytesIO(data)
 
     def struct(self):
-        """A struct as a dict of its fields by their numbers."""
+        """Return a struct as a dict from field numbers to values."""
         fields, number = {}, 0
         while kind := self._byte():
             number = number + (kind >> 4) if kind >> 4 else self._integer()

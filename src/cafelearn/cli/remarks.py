@@ -4,10 +4,10 @@ import numpy as np
 
 from cafelearn._words import listed
 
-# A column with at most this many times as many values as clusters may hold known classes.
+# A column with at most this number times n_clusters distinct values may hold known classes.
 MOST_VALUES = 2
-# A remark is made if it agrees with the clusters this well (ARI), or has this share of the
-# weight in at least half of them.
+# A remark is made if such a column agrees with the clusters this well (ARI), or has this share
+# of the weight in at least half of the clusters.
 SAME, HEAVY = 0.9, 0.9
 
 

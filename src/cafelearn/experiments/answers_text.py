@@ -169,7 +169,7 @@ def _task(results, task):
 
 
 def _frame(title, frame, digits=3, best=False):
-    """Format a table of numbers; `best` prints the best method of each row bold."""
+    """Format a table of numbers; with `best`, the best method of each row is in bold."""
     names = [frame.index.name or "", *(study_label(name) for name in frame.columns)]
     rows = [
         [escape(study_label(str(name))), *_cells(values, digits, best)]
@@ -179,7 +179,7 @@ def _frame(title, frame, digits=3, best=False):
 
 
 def _cells(values, digits, best):
-    """Format numbers, empty if missing; all values that print like the best are marked."""
+    """Format numbers, empty if missing; mark all values equal to the best after rounding."""
     texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
     rivals = texts.drop(ORACLE, errors="ignore")
     top = rivals[rivals != ""].astype(float).max() if best else None

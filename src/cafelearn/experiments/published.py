@@ -26,7 +26,7 @@ __all__ = [
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
 CELL = [*CONFIGURATION, "method"]
 PUBLISHED_VERSIONS = 20
-# Variance of the rounding of a number that is printed to 3 and to 2 decimals.
+# Variances of the rounding errors of means, printed to 3 decimals, and deviations, to 2.
 MEAN_ROUNDING = 0.001**2 / 12
 STD_ROUNDING = 0.01**2 / 12
 
@@ -187,11 +187,11 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     Notes
     -----
     z is the difference of the means divided by its standard error, the square root of
-    ``ours_std**2 / n + published_std**2 / 20`` plus the variance of the rounding of the
-    printed numbers: ``0.01**2 / 12`` for the published standard deviation and
-    ``0.001**2 / 12`` for the mean. With a single version there is no z. If both means
-    estimate the same number, z has roughly Student's distribution with the degrees of freedom
-    given (Welch's), which matters for few versions.
+    ``ours_std**2 / n + (published_std**2 + 0.01**2 / 12) / 20 + 0.001**2 / 12``. The terms
+    with 12 are the variances of the rounding errors of the published standard deviation and
+    mean. With a single version there is no z. If both means estimate the same number, z has
+    roughly Student's distribution with Welch's `degrees_of_freedom`; with few versions it
+    differs noticeably from the normal distribution.
 
     Examples
     --------
@@ -230,8 +230,9 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     table : DataFrame
         One row for all cells (`by` is "all"), then one per method, data set, level and scale.
         Columns: `by`, `group`, `cells` (those with a z), `within_2` (share of them with
-        ``abs(z) <= 2``), `expected` (the expected share for a repetition), `rms_z` (slightly
-        above 1 for a repetition) and `mean_difference` (ours minus published).
+        ``abs(z) <= 2``), `expected` (the share expected of a repetition of the paper's
+        experiment), `rms_z` (slightly above 1 for such a repetition) and `mean_difference`
+        (ours minus published).
 
     Examples
     --------

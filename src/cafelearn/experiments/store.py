@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """A source without records, or with records of another experiment."""
+    """The source has no records, or records of another experiment."""
 
 
 class Store:
@@ -33,7 +33,7 @@ class Store:
     directory : str or path
         The directory; it is created if it does not exist.
     settings : Settings, optional
-        Settings of the runs. A directory holds runs of one setting only; without it, an
+        Settings of the runs. All runs in a directory have the same settings. If None, an
         existing directory is opened with its own settings.
     experiment : Experiment, default=GRID
         The experiment of the records.
@@ -88,7 +88,7 @@ class Store:
             )
 
     def ended(self, include_failed=True):
-        """Return the keys of the runs that have a record: sample and method."""
+        """Return the keys (sample and method) of the runs that have a record."""
         wanted = "" if include_failed else " WHERE status = 'done'"
         with self._explained("read"):
             rows = self._connection.execute(f"SELECT {', '.join(self._key)} FROM runs{wanted}")
@@ -138,7 +138,7 @@ class Store:
 
 def _is_damage(error):
     """Whether an error means that the file, or a text in it, is damaged."""
-    # Texts that cannot be decoded are errors of Python, without a code of SQLite.
+    # Text that cannot be decoded raises an error of Python, without an SQLite error code.
     code = getattr(error, "sqlite_errorcode", None)
     is_database_error = isinstance(error, sqlite3.DatabaseError)
     return isinstance(error, UnicodeDecodeError) or (

@@ -66,8 +66,8 @@ class TheoryStudy:
     claims : pandas.DataFrame
         One row per claim: the numbers of fits in which it was `checked` (it applies there),
         `holds` and `fails`; the `worst_margin` to its bound over these fits, and the
-        `worst_fit` that has it, if they differ. If the claim holds, a margin slightly below
-        0 is rounding.
+        `worst_fit` with this margin, empty if all margins are equal. If the claim holds, a
+        margin slightly below 0 is due to rounding.
     dispersion_offset : str or float
         The offset of the fits.
 
@@ -128,7 +128,7 @@ def theory_study(
     progress : callable, default=None
         Called as ``progress(done, total)`` after each fit.
     dispersion_offset : {"mean", "fixed"} or float, default=0.0
-        See :class:`~cafelearn.MinkowskiWeightedKMeans`. The claims about Eq. 4 apply to 0.
+        See :class:`~cafelearn.MinkowskiWeightedKMeans`. The claims about Eq. 4 apply only to 0.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def theory_study(
 
     See Also
     --------
-    cafelearn.experiments.theory_figures.draw_figures : The paper's Figures 1 and 2 from it.
+    cafelearn.experiments.theory_figures.draw_figures : Draw Figures 1 and 2 from the study.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def mixture(name: str, random_state: int = 0) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     name : str
-        Its name; together with `random_state` the seed.
+        Its name; together with `random_state` it determines the seed.
     random_state : int, default=0
         Seed, at least 0.
 

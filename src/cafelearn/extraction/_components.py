@@ -1,4 +1,4 @@
-"""Shared by the three extractors: number of components and reconstruction error."""
+"""Helpers of the three extractors: number of components and reconstruction error."""
 
 import numpy as np
 from sklearn.utils import check_array

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-# From this number on, points are rasterised in vector graphics.
+# With more rows than this, points are rasterised in vector graphics.
 MANY_ROWS = 5_000
 LEGEND_ROWS = 12
 
@@ -44,7 +44,7 @@ class EmbeddingDisplay:
     axes_ : ndarray of matplotlib Axes
         The panel by cluster and, with `y`, the panel by class.
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
         Figure of the axes.
     scatters_ : list of list of matplotlib PathCollection
@@ -104,8 +104,8 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
-            figure.
+            Axes to draw on: one; with `y` two, or one that is part of a grid and is divided.
+            None creates a figure.
         legend : bool, default=True
             Name the clusters and classes.
         scatter_kw : dict, default=None
@@ -165,8 +165,8 @@ class EmbeddingDisplay:
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on; with `y` two, or one of a grid, which is split. None makes a
-            figure.
+            Axes to draw on: one; with `y` two, or one that is part of a grid and is divided.
+            None creates a figure.
 
         Returns
         -------

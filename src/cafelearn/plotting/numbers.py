@@ -33,11 +33,11 @@ class NumberOfClustersDisplay:
     axes_ : ndarray of matplotlib Axes
         The panels of stability and score.
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        Stability of the rows, of permuted rows; score of the rows, of permuted rows.
+        Stability of the rows and of the permuted rows, then score of both.
     marks_ : list of matplotlib Line2D
         The lines that mark the number chosen, one in each panel.
 
@@ -78,7 +78,8 @@ class NumberOfClustersDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
+            Axes to draw on: two, or one that is part of a grid and is divided. None creates a
+            figure.
 
         Returns
         -------
@@ -128,7 +129,8 @@ class NumberOfClustersDisplay:
         estimator : CAFE or MinkowskiWeightedKMeans
             Fitted with ``n_clusters="auto"`` or several numbers.
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one of a grid, which is split. None creates a figure.
+            Axes to draw on: two, or one that is part of a grid and is divided. None creates a
+            figure.
 
         Returns
         -------

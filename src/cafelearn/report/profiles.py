@@ -6,9 +6,9 @@ from cafelearn._profiles import amount, decimals_for, percent
 from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
 from cafelearn.report.words import feature_text
 
-# Difference, in overall spreads, with the darkest shade.
+# Difference with the darkest shade, in units of the overall spread.
 FULL = 2.0
-# Limit of the cells, because each has a tooltip of several lines.
+# Limits of the table size, because each cell has a tooltip of several lines.
 MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
 
 

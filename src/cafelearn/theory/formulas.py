@@ -1,8 +1,8 @@
 """The paper's definitions, lemmas, theorems and corollaries as functions of dispersions.
 
 A dispersion D[l, v] is the sum of ``abs(x - z)**p`` over the members of cluster l, on
-feature v, about their Minkowski centre z. Functions take arrays whose last axis is that of
-the features, and compute with logarithms, because powers overflow for p close to 1.
+feature v, about their Minkowski centre z. The last axis of an array of dispersions is
+that of the features. Functions compute with logarithms, because powers overflow for p near 1.
 :func:`cafelearn.theory.certificate` checks the claims on a fit.
 """
 
@@ -50,8 +50,8 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     Returns
     -------
     center : float or ndarray of shape (n_features,)
-        The mean for p = 2; it tends to a median as p approaches 1, and to the midrange as p
-        grows.
+        The centre: the mean for p = 2; it tends to a median as p approaches 1, and to the
+        midrange as p grows.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarr
 
 
 def weight_ratio_bound(C: MatrixLike, p: float) -> float | np.ndarray:
-    """Compute the bound of w_u / w_v if D_u >= C D_v (Theorem 3).
+    """Compute the upper bound of w_u / w_v if D_u >= C D_v (Theorem 3).
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def power_mean_objective(D: MatrixLike, p: float) -> float:
 
 
 def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
-    """Compute lower and upper bound of the objective (Theorem 2).
+    """Compute the lower and upper bounds of the objective (Theorem 2).
 
     Parameters
     ----------
@@ -416,12 +416,12 @@ def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
-    """Compute the bound of the weight of a feature with C-fold dispersion (Theorem 4).
+    """Compute the upper bound of the weight of a feature of dominating dispersion (Theorem 4).
 
     Parameters
     ----------
     C : float or array-like
-        Ratio of its dispersion to the next largest, above 1.
+        Ratio of its dispersion to the next largest one of the cluster, above 1.
     n_features : int
         Number of features m.
     p : float
@@ -500,18 +500,18 @@ def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
 def noise_suppression_bound(
     D_u: MatrixLike, C: MatrixLike, n_features: int, p: float
 ) -> float | np.ndarray:
-    """Compute the bound of the rescaled dispersion of a dominating noise pair (Corollary 4).
+    """Bound the rescaled dispersion of a dominating noise pair from above (Corollary 4).
 
-    It decreases as C grows. The paper states that it also decreases as p grows; this is not
-    always so: for 3 features and C = 2 the divisor below is 150 at p = 1.2, 25 at p = 2 and 56
-    at p = 3.
+    The bound decreases as C grows. The paper states that it also decreases as p grows; this is
+    not always so: for 3 features and C = 2, D_u is divided by 150 at p = 1.2, by 25 at p = 2
+    and by 56 at p = 3.
 
     Parameters
     ----------
     D_u : float or array-like
         Dispersion of the pair.
     C : float or array-like
-        Its dominance, above 1.
+        Ratio of D_u to the next largest dispersion of the cluster, above 1.
     n_features : int
         Number of features m.
     p : float

@@ -3,8 +3,8 @@
 The sums of a chunk are one array of shape (k + 1, N_ROWS, m). Each cluster has the array rows
 listed below, with one number per feature; the last block has the sums over all data rows. The
 descent uses the data only through these sums, so one thread, several threads and several
-machines run the same algorithm. Chunks are always merged in the same tree, so the bits are the
-same, too.
+machines run the same algorithm. Chunks are always merged in the same tree, so the results are
+bitwise identical, too.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, nji
 from cafelearn._solver.kernels.vectors import from_bits, to_bits
 
 # Sums over the members x of a cluster of sample_weight times the expression, at the current
-# centre z and a scale s near 1 / range. For p <= 2 the first of a pair has both sides.
-# NumPy's integers, because Numba compiles an index that is a Python constant anew for each one.
+# centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums over both sides.
+# NumPy's integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
 CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; for p < 2 for all x != z
@@ -28,28 +28,28 @@ BELOW = np.int64(8)  # the largest x <= z (p < 2 only, as the next three)
 ABOVE = np.int64(9)  # the smallest x > z
 AT_BELOW = np.int64(10)  # sample weight of the members at BELOW
 AT_ABOVE = np.int64(11)  # sample weight of the members at ABOVE
-MEMBERS = np.int64(12)  # in its first place the bits of a hash of the set of members
-# In its first place the members' sample weight, observed or not (gaps only).
+MEMBERS = np.int64(12)  # its first element has the bits of a hash of the set of members
+# Its first element is the members' sample weight, observed or not (gaps only).
 MASS_OF_ALL = np.int64(13)
 N_ROWS = np.int64(14)
-# Rows of the last block, which concerns all clusters.
-CHANGED = np.int64(0)  # in its first place the number of rows whose label changed
-FARTHEST = np.int64(1)  # in its first place the largest distance of a row to its own centre
+# Array rows of the last block, which is about all clusters.
+CHANGED = np.int64(0)  # its first element is the number of rows whose label changed
+FARTHEST = np.int64(1)  # its first element is the largest distance of a row to its centre
 FARTHEST_ROW = np.int64(2)  # that row
 
 
 def empty_sums(n_clusters, n_features, *before):
-    """Uninitialised sums, with these dimensions before the others."""
+    """Allocate uninitialised sums, with the dimensions `before` in front."""
     return np.empty((*before, n_clusters + 1, N_ROWS, n_features))
 
 
 def empty_stack(n_chunks, n_clusters, n_features):
-    """Uninitialised stack for `merge_stack`, large enough for this number of chunks."""
+    """Allocate a stack for `merge_stack` that is large enough for `n_chunks` chunks."""
     return empty_sums(n_clusters, n_features, int(n_chunks).bit_length() + 1)
 
 
 def no_sums(n_clusters, n_features):
-    """The sums of no rows."""
+    """Return the sums over no rows."""
     sums = empty_sums(n_clusters, n_features)
     clear.from_python(sums)
     return sums
@@ -58,7 +58,7 @@ def no_sums(n_clusters, n_features):
 @callable_from_python
 @njit(**EXACT)
 def clear(sums):
-    """Reset to the sums of no rows."""
+    """Reset to the sums over no rows."""
     n_features = sums.shape[2]
     for l in range(len(sums)):
         for row in range(N_ROWS):
@@ -118,8 +118,8 @@ def merge_stack(stack, depth, done, first):
 
     Sums are merged like the digits of a binary counter: two neighbours of equal size, the
     left one beginning at a multiple of twice that size. This tree does not depend on how the
-    chunks are divided among workers, so neither do the bits. With done = 0, after the last
-    chunk, everything is merged into stack[0]. Returns the new depth.
+    chunks are divided among workers, so the rounding does not, either. With done = 0, after
+    the last chunk, everything is merged into stack[0]. Return the new depth.
     """
     size = 1
     while depth > 1 and (done == 0 or (done % (2 * size) == 0 and done - 2 * size >= first)):
