@@ -2,7 +2,8 @@
 Theory on a fit
 ===============
 
-Every claim of the paper measured on one fit, and the descent between its bounds.
+Every claim of the paper, checked on one fit, and the objective during the descent with its
+bounds.
 """
 
 import warnings
@@ -28,7 +29,8 @@ print(f"\nall hold: {table.all_hold}")
 
 # %%
 # The objective after each iteration, for four exponents, with the bounds of Theorem 2 at the
-# end of the descent. Without an offset, weights can be extreme; the warnings are silenced.
+# end of the descent. Without an offset, weights can be extreme; warnings about them are
+# silenced.
 
 warnings.simplefilter("ignore", DiagnosisWarning)
 settings = PAPER | {"p": (1.1, 1.5, 2.0, 5.0), "dispersion_offset": 0, "n_init": 5}
@@ -37,8 +39,8 @@ ObjectiveDisplay.from_estimator(cafe)
 plt.show()
 
 # %%
-# Theorem 4 bounds the weight of a feature that is C times as dispersed as all others. Weight
-# and bound for such a feature among eight, for growing C:
+# Theorem 4 bounds the weight of a feature that is C times as dispersed as all others. For one
+# such feature among eight, the weight and its bound for growing C:
 
 for p in (1.5, 2.0, 5.0):
     rows = []

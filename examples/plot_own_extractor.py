@@ -17,8 +17,8 @@ from cafelearn import CAFE, RangeScaler
 from cafelearn.datasets import corrupt
 
 # %%
-# The rescaling shrinks a column in the clusters where it is noise. A column with a large
-# variance afterwards is one with high weights, or one on which clusters differ.
+# The rescaling shrinks a column in the clusters where it is noise. A column that still has a
+# large variance has high weights, or clusters differ on it.
 
 
 class WidestFeatures(TransformerMixin, BaseEstimator):
@@ -39,7 +39,7 @@ class WidestFeatures(TransformerMixin, BaseEstimator):
 
 
 # %%
-# Compare it, on noisy data, with the same selection of columns without CAFE.
+# On noisy data, compare this extractor within CAFE with the same selection without CAFE.
 
 data = load_wine()
 names = np.array(data.feature_names)
@@ -48,7 +48,7 @@ X, _ = corrupt(clean, data.target, noise_level=0.4, noise_scale=1.0, random_stat
 scaled = RangeScaler().fit_transform(X)
 
 plain = WidestFeatures(4).fit(scaled)
-# Not the default rescaling, which adds distances to the features.
+# The default rescaling would add distances to the columns to select from.
 cafe = CAFE(3, n_components=4, extractor=WidestFeatures(), rescaling="origin", random_state=0)
 cafe.fit(X)
 for name, features, chosen in (

@@ -24,16 +24,16 @@ print(f"training rows: ARI {adjusted_rand_score(y_train, cafe.labels_):.2f}")
 print(f"new rows:      ARI {adjusted_rand_score(y_new, cafe.predict(X_new)):.2f}")
 
 # %%
-# The new rows, by cluster and by class. A class has the colour of the cluster that contains
-# most of it, so rows whose colours differ between the two plots are errors.
+# The new rows, coloured by cluster and by class. A class has the colour of the cluster that
+# contains most of its rows, so rows whose colours differ between the two plots are errors.
 
 names = np.array(data.target_names)[y_new]
 EmbeddingDisplay.from_estimator(cafe, X_new, y=names)
 plt.show()
 
 # %%
-# Errors are most frequent where the margin is small, among rows about as close to the other
-# centre.
+# Errors are most frequent among rows with a small margin, which are almost as close to the
+# other centre as to their own.
 
 margin = cafe.assignment_margin(X_new)
 wrong = cafe.predict(X_new) != y_new

@@ -251,7 +251,7 @@ class TestEstimators:
             ([0, 2], r"got 0 in \[0, 2\]"),
             ([2, 2.5], r"got 2.5 in"),
             ([2, True], r"got True in"),
-            (range(2, 40), "needs at least 78 of them for 39 clusters; got 60"),
+            (range(2, 40), "needs at least 78 rows for 39 clusters; got 60"),
             ("many", "must be an int"),
         ],
     )

@@ -94,7 +94,7 @@ def make_scaler(scaling):
 
 
 def make_models(candidates, seed, **options):
-    """Return an mwk-means per candidate, each with its own child of the SeedSequence `seed`."""
+    """Return an mwk-means model per candidate, each with its own child of `seed`."""
     return [
         MinkowskiWeightedKMeans(
             p=candidate.p,
@@ -115,8 +115,8 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts
     """Fit each model to its rows, with the starts of all models in one pool of workers.
 
     `weights` are the sample weights of each model's rows. With `filled_starts` the starts run
-    on rows with filled gaps, see `prepare`. Return the number of clusters that each model
-    found.
+    on rows with filled gaps; see `prepare`. Return the number of clusters with members of
+    each model.
     """
     weights = [None] * len(models) if weights is None else weights
     shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
@@ -150,7 +150,7 @@ def candidate_frame(records):
 
 
 def _sizes(masses):
-    """Return masses as integers if all of them are."""
+    """Return masses, as integers if all of them are whole numbers."""
     masses = [float(mass) for mass in masses]
     return [int(mass) for mass in masses] if all(map(float.is_integer, masses)) else masses
 

@@ -35,16 +35,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
     one binary column per value, named ``column=value``. Dates, also as text such as
-    2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01, and durations days. Missing
-    values are kept or imputed.
+    2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
+    days. Missing values are kept or imputed.
 
     These columns are left out:
 
-    - identifiers: text with more than 10 distinct values, and more of them than half of the
-      rows; in tables of more than 10 rows, distinct integers that number the rows, in any
-      order, or whose column has a name such as id, customer_id, CustomerID, key or index;
+    - identifiers: text with more than 10 distinct values, if these are more than half as many
+      as the rows; in tables of more than 10 rows, distinct integers that number the rows, in
+      any order, or whose column has a name such as id, customer_id, CustomerID, key or index;
     - free text: text of four words or more on average, with as many distinct values as an
-      identifier, or with more than `max_categories`;
+      identifier has, or with more than `max_categories`;
     - constant columns.
 
     `treatments_` lists the treatment of each column; `numeric`, `categorical` and `drop`
@@ -53,16 +53,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     impute : {"median"} or None, default=None
-        Treatment of missing values: None keeps them, as NaN in all encoded columns
-        (:doc:`/guide/missing`); "median" replaces missing numbers by the median of the training
-        rows and missing categories by their most frequent value. A column without any value is
-        an error.
+        Treatment of missing values: None keeps them as NaN in all encoded columns of their
+        variable (:doc:`/guide/missing`); "median" replaces missing numbers by the median of
+        the training rows and missing categories by the most frequent value of the column. A
+        column without any value raises an error.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
         Columns to leave out.
     max_categories : int, default=100
-        Largest number of distinct values of a categorical column; more raise an error.
+        Largest number of distinct values of a categorical column; a larger number raises an
+        error.
     numeric : sequence of str, default=()
         Columns to treat as numbers, even if they look like identifiers.
 
@@ -168,8 +169,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Encode a table.
 
         Columns that are not in the table of :meth:`fit` are ignored with a warning.
-        Categories that are not in it get zeros in all columns of their variable, also with a
-        warning.
+        Categories that are not in that table become zeros in all columns of their variable,
+        also with a warning.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def describe(self, *kinds: str) -> str:
-        """List the columns of these kinds in words, each with its kind and the reason."""
+        """Return the columns of these kinds as text, each with its kind and the reason."""
         found = [
             f"{name!r} ({kind}: {reason})"
             for name, (kind, _, reason) in self._treatments.items()
@@ -242,18 +243,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [variable for variable, _ in self.columns_out()]
 
     def columns_out(self) -> list[tuple[str, str | None]]:
-        """Return variable and category of each encoded column; None for numbers."""
+        """Return (variable, category) of each encoded column; (variable, None) for numbers."""
         known: dict = {name: (name, None) for name in self.numbers_}
         for name, categories in self.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}
         return [known[name] for name in self._names_out]
 
     def features_of(self, name: str) -> list[str]:
-        """Return the names of the features of a categorical column, also of constant ones."""
+        """Return the names of all features of a categorical column, including constant ones."""
         return [f"{name}={category}" for category in self.categories_[name]]
 
     def for_new_rows(self) -> Self:
-        """Return a copy without the unused columns, which new rows need not have."""
+        """Return a copy that drops the unused columns, because new rows need not have them."""
         other, names = copy(self), set(self._names_out)
         other.numbers_ = [name for name in self.numbers_ if name in names]
         other.categories_ = {
@@ -271,7 +272,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._encode(frame)[self._names_out]
 
     def _check_columns(self, frame):
-        """Raise if a column named by a parameter is missing."""
+        """Raise if a column named by a parameter is missing or treated in two ways."""
         both = [name for name in self.categorical if name in self.numeric]
         if both:
             raise ValueError(
@@ -287,7 +288,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
 
     def _check_known_columns(self, frame):
-        """Raise if a column of the fit is missing; warn about additional ones."""
+        """Raise if a column of the fit is missing; warn about additional columns."""
         missing = [n for n in (*self.numbers_, *self.categories_) if n not in frame.columns]
         if missing:
             raise ValueError(
@@ -354,7 +355,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
 
     def _encode(self, frame):
-        """Encode all features, also constant ones."""
+        """Encode all features, including constant ones."""
         numbers = _as_numbers(self, frame, self.numbers_)
         parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
         refuse_infinite(self, {name: np.isinf(part).sum() for name, part in parts.items()})
@@ -409,14 +410,14 @@ def _sort_columns(estimator, frame):
 def look_into(column, *, is_category=False):
     """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
     kind = "category" if is_category else kind_of(column)
-    # A column that looks like numbers or dates here may contain other text elsewhere.
+    # Text that looks like numbers or dates in this part may be other text in another part.
     is_text = kind == "text date" or (kind == "number" and column.dtype == object)
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts
 
 
 def judge_columns(estimator, kinds, looks, values, n_rows):
-    """Decide the treatment of columns of these kinds, Looks and distinct texts."""
+    """Decide the treatment of columns from their kinds, Looks and distinct texts."""
     found, unusable, many = {}, [], []
     for name, kind in kinds.items():
         wanted = NUMBER if name in estimator.numeric else None
@@ -441,7 +442,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
             "out (drop, --drop) or name rows by them (id_column, --id)."
         )
     found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
-    # As lists: model files cannot hold named tuples.
+    # Lists, because model files cannot hold named tuples.
     estimator._treatments = {name: list(each) for name, each in found.items()}
     used = {name: each for name, each in found.items() if each.treatment != LEFT_OUT}
     estimator.numbers_ = [n for n, each in used.items() if each.treatment == NUMBER]
@@ -452,7 +453,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
 
 
 def distinct(column):
-    """Return the values of a categorical column as text, in their own order if any."""
+    """Return the distinct values of a column as text, in the order of its dtype or sorted."""
     present = set(_as_text(column).dropna().unique())
     if isinstance(column.dtype, pd.CategoricalDtype):
         return [text for text in map(value_text, column.cat.categories) if text in present]
@@ -464,14 +465,14 @@ def _as_text(column):
 
 
 def value_text(value):
-    # A missing value turns a column of integers into floats; that must not rename categories.
+    # A missing value turns a column of integers into floats; the names must stay the same.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _as_numbers(estimator, frame, names):
-    """Return the columns of numbers as an array of floats; float32 if all of them are."""
+    """Return the columns of numbers as an array; float32 if all are, else float64."""
     dtypes = set(frame[names].dtypes)
     dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
     dates = set(estimator.dates_).intersection(names)
@@ -507,13 +508,13 @@ def not_numbers(column, *, is_date=False):
 
 
 def _plain(column):
-    """Replace a pandas categorical by its values, because pandas does not convert it."""
+    """Replace a pandas categorical by its values, because `to_numeric` does not convert it."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     return column.astype(object) if is_category else column
 
 
 def _observed(estimator, frame):
-    """The columns that are used, each of which must have a value."""
+    """Return the used columns; raise if one of them has no value."""
     numbers = _as_numbers(estimator, frame, estimator.numbers_)
     columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
     columns |= {name: _as_text(frame[name]) for name in estimator.categories_}
@@ -528,7 +529,7 @@ def _fillings(estimator, columns):
 
 
 def refuse_infinite(estimator, counts):
-    """Raise if any of these numbers of infinite values is not zero."""
+    """Raise if any column contains infinite values; `counts` has their number by column."""
     found = [f"{name!r} ({count})" for name, count in counts.items() if count]
     if found:
         raise ValueError(
@@ -538,7 +539,7 @@ def refuse_infinite(estimator, counts):
 
 
 def refuse_empty(estimator, names):
-    """Raise if there are names of columns without any value."""
+    """Raise if `names`, the columns without any value, is not empty."""
     if names:
         raise ValueError(
             f"{_owner(estimator)} cannot use columns without any value: {listed(names)}. "

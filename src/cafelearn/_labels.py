@@ -10,8 +10,8 @@ SCALINGS = {"none": "no scaling"}
 def candidate_names(candidates):
     """Return a short name for each candidate from the settings in which they differ.
 
-    If only one weighting has offsets, an offset implies it. Candidates that would share a
-    name, such as two scalers of one class, are numbered.
+    If only one weighting has offsets, an offset implies this weighting, which is then left
+    out. If candidates would share a name, as with two scalers of one class, all are numbered.
     """
     with_offset = candidates[candidates["dispersion_offset"].notna()]
     differ = {name: candidates[name].nunique() > 1 for name in ("scaling", "weighting", "p")}
@@ -48,7 +48,7 @@ def family_positions(candidates):
     families, last = [], None
     for i, row in enumerate(candidates.itertuples()):
         key = row.scaling, row.weighting, str(row.dispersion_offset)
-        # Two scalers of one class have one name; the exponents then start again.
+        # Two scalers of one class have the same name; a repeated p begins the second family.
         if key != last or row.p in candidates["p"].iloc[families[-1]].to_numpy():
             families.append([])
         families[-1].append(i)

@@ -39,18 +39,19 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters, if halves have at least ROWS_PER_CLUSTER rows for each.
+# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each.
 MOST, ROWS_PER_CLUSTER = 10, 5
 # With more rows, a random sample of this size is used.
 ROWS = 4_000
-# Number of random splits into halves, and of those whose halves are permuted, too.
+# Number of random splits into halves, and of splits also made of permuted rows.
 SPLITS, PERMUTED = 5, 2
-# Extra clusters to be merged: with as many clusters as wanted, two may start as one.
+# Extra initial clusters to be merged: without them, one may cover two of the true clusters.
 EXTRA = 8
 STARTS, ITERATIONS = 4, 50
-# Structure needs a score this many standard deviations above that of the permuted copies.
+# Structure is found if the score exceeds that of permuted copies by this many standard
+# deviations.
 THRESHOLD = 3.0
-# Columns of the table of numbers.
+# Measured columns of the table of numbers of clusters.
 MEASURED = (
     "stability",
     "spread",
@@ -64,7 +65,7 @@ CHILD = 2**31
 
 
 class Trial(NamedTuple):
-    """Rows, as they are or with permuted columns, and the halves of one split of them."""
+    """Rows, original or with permuted columns, and the two halves of one split."""
 
     X: np.ndarray
     scaled: np.ndarray
@@ -74,7 +75,7 @@ class Trial(NamedTuple):
 
 
 def fit_chosen(estimator, X, sample_weight=None):
-    """Choose `n_clusters` of an estimator among several, and fit it with that number.
+    """Choose the number of clusters of an estimator, and fit it with that number.
 
     The fit is the same as if the chosen number had been given.
     """
@@ -116,7 +117,7 @@ def number_frame(numbers):
 
 
 def _listed_numbers(owner, given):
-    """The numbers of clusters to try in ascending order; None for "auto"."""
+    """Return the numbers of clusters to try in ascending order; None for "auto"."""
     if isinstance(given, str):
         return None
     numbers = list(given)
@@ -135,20 +136,20 @@ def _listed_numbers(owner, given):
 
 
 def _check_numbers(owner, given, numbers, n_rows):
-    """Return the numbers to try on `n_rows` rows."""
+    """Return the numbers to try on `n_rows` rows; raise if there are too few rows."""
     if numbers is None:
         most = min(MOST, max(2, n_rows // (2 * ROWS_PER_CLUSTER)))
         numbers = list(range(1, most + 1))
     if 2 * max(numbers) > n_rows and numbers != [1]:
         raise ValueError(
             f"{owner}(n_clusters={given!r}) fits halves of the rows, and needs at least "
-            f"{2 * max(numbers)} of them for {max(numbers)} clusters; got {n_rows}."
+            f"{2 * max(numbers)} rows for {max(numbers)} clusters; got {n_rows}."
         )
     return numbers
 
 
 def _rows(estimator, X, sample_weight, seed):
-    """At most ROWS rows and their weights (None: one each), checked."""
+    """Check the data; return at most ROWS rows and their weights (None: all 1)."""
     (sampling,) = seed.spawn(1)
     if is_dask(X):
         return _filled(distributed().sample_rows(estimator, X, sampling, ROWS)), None
@@ -169,31 +170,32 @@ def _rows(estimator, X, sample_weight, seed):
 
 
 def _filled(X):
-    """Rows with medians in their gaps: mixtures need complete ones, however completed."""
+    """Fill gaps with medians, because mixtures need complete rows."""
     return fill_columns(X, np.nanmedian(X, axis=0)) if has_gaps(X) else X
 
 
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
-    """Compare numbers of clusters; returns plain values for `number_frame`.
+    """Compare numbers of clusters; return plain values for `number_frame`.
 
     Each half of several splits of the rows is clustered into more clusters than the largest
-    number. EM refines them to a mixture, whose components are merged two by two, see
+    number. EM turns these clusters into a mixture, whose components are merged two by two; see
     `cafelearn._mixtures`. Two quantities are measured at each number from 2 on:
 
     - the stability, the adjusted Rand index between the components that the mixtures of the
-      two halves assign to all rows, and the same for rows whose columns are permuted
-      independently of each other;
-    - the score, the log-likelihood of the rows of each half under the mixture of the other one,
-      minus that under a single component.
+      two halves assign to all rows;
+    - the score, the log-likelihood of the rows of each half under the mixture of the other
+      half, minus that under a single component.
+
+    Both are also measured for rows whose columns are permuted independently of each other.
 
     The criterion is the stability times the square root of the score, averaged over the
-    splits. The smallest number whose criterion is within a standard error of the largest is
-    chosen. If the best score is not well above that of permuted rows, 1 is chosen instead, if
-    it is among the numbers.
+    splits. The smallest number whose criterion is within a standard error of the largest
+    criterion is chosen. If the score at this number is not well above that of permuted rows, 1
+    is chosen instead, provided that it is among the numbers.
 
-    `model` is the MinkowskiWeightedKMeans with the settings of the initial clusters; None
-    means the quick candidates of CAFE, of which the one is used whose mixture has the highest
-    likelihood on its own half.
+    `model` is the MinkowskiWeightedKMeans with the settings of the initial clusters. None
+    means the quick candidates of CAFE; for each half, the candidate is used whose mixture has
+    the highest likelihood on that half.
     `labels` name the variables of the columns; None means that each column is a variable.
     """
     several = [k for k in numbers if k > 1]
@@ -217,12 +219,12 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
 
 
 def _most_components(most, n_rows):
-    """Clusters to start from: EXTRA more, as far as halves have rows for them."""
+    """Return the number of initial clusters: EXTRA more if halves have enough rows."""
     return max(most, min(most + EXTRA, n_rows // (2 * ROWS_PER_CLUSTER)))
 
 
 def _make_trials(X, model, sample_weight, seed, labels):
-    """Splits of the rows, and of permuted copies of them."""
+    """Make splits of the rows and of permuted copies of the rows."""
     splitting, *permuting = seed.spawn(1 + PERMUTED)
     rng, n = np.random.default_rng(splitting), len(X)
     groups = permuted_groups(X, None if labels is None else codes_of(labels))
@@ -239,7 +241,7 @@ def _make_trials(X, model, sample_weight, seed, labels):
 
 
 def _fit_trials(trials, k, model, seed, n_jobs, labels):
-    """For each trial, the models of its two halves with k clusters, a list for each half."""
+    """Fit models with k clusters; return two lists for each trial, one for each half."""
     models, rows, weights, parts = [], [], [], []
     seeds = iter(seed.spawn(2 * len(trials)))
     for trial in trials:
@@ -250,13 +252,13 @@ def _fit_trials(trials, k, model, seed, n_jobs, labels):
             rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
             weight = None if trial.weight is None else trial.weight[half]
             weights += [weight] * len(some)
-    # Too few distinct rows in a half are not reported here; the fit itself warns.
+    # Too few distinct rows in a half are not reported here; the final fit warns of them.
     fit_models(models, rows, n_jobs, weights=weights)
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _make_models(model, k, seed, labels):
-    """The models of one half: one for each quick candidate, or one of the settings given."""
+    """Make the models of one half: one for each quick candidate, or a copy of `model`."""
     if model is None:
         options = {"init": "k-means++", "n_init": STARTS, "max_iter": ITERATIONS}
         return make_models(QUICK, seed, n_clusters=k, feature_groups=labels, **options)
@@ -272,7 +274,7 @@ def _make_models(model, k, seed, labels):
 
 
 def _measure(trial, layout, models, numbers):
-    """Stability and score of each number of clusters, (numbers, 2)."""
+    """Return stability and score of each number of clusters, of shape (numbers, 2)."""
     statistics = row_statistics(trial.X, layout)
     weight = np.ones(len(statistics)) if trial.weight is None else trial.weight
     mixtures = [
@@ -296,7 +298,7 @@ def _measure(trial, layout, models, numbers):
 
 
 def _fit_mixtures(models, statistics, weight, layout, numbers):
-    """Mixtures of some rows with one component and with each number of them, by number."""
+    """Return mixtures of these rows, by number of components: 1 and each of `numbers`."""
     found = [
         fit_mixture(
             statistics,
@@ -326,8 +328,8 @@ def _decide(numbers, several, measured, is_permuted):
     criterion = stability * np.sqrt(np.maximum(score, 0.0))
     best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    # A few splits estimate the spread of the score at one number poorly, so those of smaller
-    # numbers are pooled. Larger numbers have a larger spread.
+    # A few splits estimate the spread of the score at one number poorly, so it is pooled with
+    # the spreads at smaller numbers. At larger numbers the spread is larger.
     spread = np.sqrt(
         sum(
             scores[:, : best + 1].var(axis=0, ddof=1).mean()
@@ -353,9 +355,9 @@ def _decide(numbers, several, measured, is_permuted):
 
 
 def _smallest_as_good(criterion):
-    """The first number whose criterion is within a standard error of the largest.
+    """Return the index of the first number whose criterion is about as good as the largest.
 
-    The error is that of the mean difference between the two over the splits.
+    The mean difference between the two over the splits must be within its standard error.
     """
     mean = criterion.mean(axis=0)
     behind = criterion[:, [np.argmax(mean)]] - criterion
@@ -364,7 +366,7 @@ def _smallest_as_good(criterion):
 
 
 def _records(numbers, columns, chosen, found):
-    """Plain values for `number_frame`; NaN where nothing was measured."""
+    """Return plain values for `number_frame`; NaN where nothing was measured."""
     table = {"n_clusters": list(numbers)}
     for name in MEASURED:
         table[name] = [float(columns.get(name, {}).get(k, np.nan)) for k in numbers]

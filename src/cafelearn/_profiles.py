@@ -19,10 +19,10 @@ from cafelearn._variables import of_variables, variable_codes
 ROWS = 65_536
 # Smaller differences, in units of the overall spread, are not reported.
 NOTABLE = 0.2
-# Divides sums over nothing.
+# Smallest divisor, so that sums over no values give 0 instead of NaN.
 TINY = np.finfo(np.float64).tiny
-# Sums of weights beyond this could overflow when merged, and those beyond the second are not
-# shown as whole numbers.
+# Larger sums of weights could overflow when merged (LARGEST), or would not be exact as whole
+# numbers (COUNTS).
 LARGEST, COUNTS = 1e300, 2.0**53
 # Weights within this factor of each other count as equal.
 ALIKE = 1.01
@@ -32,15 +32,15 @@ class ProfileSums(NamedTuple):
     """Moments and extrema of each column in each cluster; mergeable over disjoint rows."""
 
     mass: np.ndarray  # (n_clusters,); whole numbers unless rows have weights
-    observed: np.ndarray  # (n_clusters, n_columns) that of the rows without a gap there
-    mean: np.ndarray  # (n_clusters, n_columns) of the observed values, as all that follow
+    observed: np.ndarray  # (n_clusters, n_columns): mass of the observed values
+    mean: np.ndarray  # (n_clusters, n_columns): of the observed values, as all below
     squares: np.ndarray  # sums of squared deviations from the mean
     low: np.ndarray
     high: np.ndarray
 
 
 class ProfileMixin:
-    """Give a fitted clustering `profile_frame` and `weights_frame`."""
+    """Add `profile_frame` and `weights_frame` to an estimator."""
 
     def profile_frame(self, X, sample_weight=None):
         """Describe each cluster and its differences from the rest, in the units of the data.
@@ -55,12 +55,12 @@ class ProfileMixin:
         Returns
         -------
         profile : DataFrame
-            One row per cluster and variable, for categorical variables of a table one per
+            One row per cluster and variable; for categorical variables of a table, one row per
             category. In each cluster the variable that differs most from the rest comes
             first, so ``profile.groupby("cluster").head(3)`` is a summary.
 
-            - ``cluster``, ``size``, ``share`` : the cluster, its rows (or their weight), and
-              their share of all;
+            - ``cluster``, ``size``, ``share`` : the cluster, the number (or weight) of its
+              rows, and their share of all rows;
             - ``variable``, ``category`` : the variable and, if it is categorical, the category,
               else None;
             - ``center``, ``spread`` : mean and standard deviation of the members; for a
@@ -69,8 +69,8 @@ class ProfileMixin:
               out of all four;
             - ``difference`` : centre of the members minus centre of all other rows, divided by
               the standard deviation of all rows; missing if there are no other rows;
-            - ``weight`` : weight of the variable, high where the cluster is compact, which need
-              not be where it differs;
+            - ``weight`` : weight of the variable, high if the cluster is compact on it; the
+              cluster need not differ from the rest on such a variable;
             - ``description`` : the row in words, such as "alcohol 13.7 (overall 13.0)" or
               "plan: free 93% (overall 41%)".
 
@@ -120,14 +120,14 @@ class ProfileMixin:
         return [(name, None) for name in feature_names(self)]
 
     def _profile_dates(self):
-        """Return the date variables, in days since 1970-01-01."""
+        """Return the names of the variables whose values are days since 1970-01-01."""
         return ()
 
 
 def _sums_of(model, X, sample_weight):
     if is_dask(X):
         return distributed().profile(model, X, sample_weight)
-    # Both check the column names, so both get the original rows.
+    # Both functions check the column names, so both get the original rows.
     labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, values, model)
@@ -154,7 +154,7 @@ def variable_weights(estimator):
 
 
 def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
-    """Compute sums over rows, without those of weight 0."""
+    """Compute sums over rows, leaving out rows of weight 0."""
     parts = [_empty_sums(n_clusters, X.shape[1])]
     for rows in gen_batches(len(X), ROWS):
         weight = None if sample_weight is None else sample_weight[rows]
@@ -241,7 +241,7 @@ def _overall(sums):
     whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
-    # This keeps shares of categories exact; merging one by one would round them.
+    # Computed anew to keep shares of categories exact; merging one by one would round them.
     if (sums.observed == sums.mass[:, None]).all():
         return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
     total = np.where(whole.observed > 0, whole.observed, 1)
@@ -324,7 +324,7 @@ def _order(difference):
 
 
 def decimals_for(spread) -> int | None:
-    """Return the decimals that resolve a quarter of the spread; None without a spread."""
+    """Return the decimals that resolve a quarter of the spread; None if it is 0 or infinite."""
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))
@@ -337,7 +337,7 @@ def amount(value, decimals=None) -> str:
     size = abs(value)
     if decimals is None or size >= 1e9 or decimals > 6:
         return f"{value:.4g}"
-    # Rounded first, so that rounding errors do not decide ties; adding 0 removes a minus sign.
+    # To 12 digits first, so that rounding errors do not decide ties; adding 0 turns -0 into 0.
     return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
 
 
@@ -376,15 +376,15 @@ class Portrait(NamedTuple):
     size: float
     share: float
     different: pd.DataFrame  # rows of the profile, at most one per variable
-    compact: pd.DataFrame  # the same with the highest weights
+    compact: pd.DataFrame  # the same, those with the highest weights
 
 
 def portraits(frame, most=3) -> list[Portrait]:
     """Select the most informative rows of a profile for each cluster.
 
-    `different` has the variables that differ notably from the rest, the most different
-    first. `compact` has those with the highest weights, above the mean; it is empty
-    if all weights are equal.
+    `different` has the variables on which the cluster differs notably from the rest, largest
+    difference first. `compact` has the variables with the highest weights above the mean; it
+    is empty if all weights are about equal.
     """
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):

@@ -1,6 +1,6 @@
-"""The rules by which CAFE chooses among candidates: one table, which every other part reads.
+"""The rules by which CAFE chooses among candidates, as one table for all other modules.
 
-To add one, add an entry here and its function to `cafelearn.selection`.
+To add a rule, add an entry here and its function to `cafelearn.selection`.
 """
 
 from importlib import import_module
@@ -21,6 +21,6 @@ SELECTIONS = {
 
 
 def choose(name, models, scores, agreement):
-    """Choose among fitted models; returns the index of the chosen one."""
+    """Choose among fitted models; return the index of the chosen model."""
     function = getattr(import_module("cafelearn.selection"), SELECTIONS[name].function)
     return function(models, scores, agreement)

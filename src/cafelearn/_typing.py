@@ -4,11 +4,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# scikit-learn's array-like without sparse matrices, and Dask collections. Any, because the type
-# checker may have no types for these libraries.
+# scikit-learn's array-likes except sparse matrices, and Dask collections. Any, because type
+# stubs for these libraries may not be installed.
 MatrixLike: TypeAlias = Any
 VectorLike: TypeAlias = Any
-# Any object with the methods of a scikit-learn estimator, for which there are no types.
+# Objects with the methods of a scikit-learn estimator; scikit-learn has no types for them.
 Transformer: TypeAlias = Any
 Estimator: TypeAlias = Any
 

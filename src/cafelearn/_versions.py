@@ -23,7 +23,7 @@ OPTIONAL = (
 
 
 def show_versions() -> None:
-    """Print the versions to include in a bug report.
+    """Print the versions of this package and its dependencies, for bug reports.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from cafelearn._variables import variable_codes
 __all__ = ["explain"]
 
 TERMS = ["first_term", "second_term", "contribution"]
-# Base-2 logarithms of powers within which their sums and differences are ordinary numbers.
+# Powers of two with exponents up to this size can be summed without overflow or underflow.
 ORDINARY = 800
 
 
@@ -26,9 +26,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 
     The p-th power of the distance to a centre is a sum over features, and so is the
     difference ``d_second**p - d_first**p``, where d_first is the distance to the nearest
-    centre and d_second that to the next. Features with a positive contribution favour the
-    cluster of the row, features with a negative contribution the other. Shares are
-    normalised contributions: their absolute values sum to 1.
+    centre and d_second the distance to the second nearest. Features with a positive
+    contribution favour the cluster of the row, features with a negative contribution the other
+    cluster. Shares are normalised contributions: their absolute values sum to 1.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     X : array-like or DataFrame of shape (n_samples, n_features)
         Rows, in the format of ``predict``.
     row : int
-        Position of the row in `X`, from 0; negative ones count from the end.
+        Position of the row in `X`, from 0; negative positions count from the end.
 
     Returns
     -------
@@ -47,15 +47,15 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``value`` : the value of the row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : the terms of the feature in ``d**p``; for a missing
-          value the mean term of the members of the cluster;
+        - ``first_term``, ``second_term`` : the terms of the feature in ``d_first**p`` and
+          ``d_second**p``; for a missing value the mean term of the members of the cluster;
         - ``contribution`` : ``second_term - first_term``;
         - ``share`` : ``contribution / sum(abs(contribution))``; correct even if terms
           overflow to infinity.
 
         With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
-        are sums over its features, and a column ``category``: the category of the row, None
-        for variables of one feature. Value and centres are then those of the category's
+        are sums over its features, and a column ``category`` with the category of the row, or
+        None for variables of one feature. Value and centres are then those of the category's
         column.
 
         The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
@@ -93,7 +93,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # mwk-means may get a frame and checks its column names.
+    # Only now an array: mwk-means checks the column names of a frame.
     x = np.asarray(scaled, dtype=np.float64)[0]
     gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
     terms, unit = _terms(x, centers, weights, model.p, gaps)
@@ -133,12 +133,12 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 
 
 def _terms(x, centers, weights, p, gaps=None):
-    """Compute the terms of both distances, and the power of two that x was multiplied by.
+    """Compute the terms of both distances, and the power of two by which x was multiplied.
 
-    It is 1 unless the terms would overflow or vanish. A missing value counts as one at the
-    distance in `gaps`.
+    This power is 1 unless the terms would overflow or underflow. A missing value counts as a
+    value at the distance in `gaps`.
     """
-    # Halves first: the plain difference of huge numbers overflows.
+    # Halved first, because the difference of huge numbers may overflow.
     half = np.abs(x / 2 - centers / 2)
     if gaps is not None:
         half = np.where(np.isnan(half), gaps / 2, half)
@@ -154,16 +154,16 @@ def _terms(x, centers, weights, p, gaps=None):
 
 
 def _divided(terms, unit, p):
-    """Return the terms in the units of the data: perhaps infinite or 0, but not NaN."""
+    """Return the terms in the units of the data; they may be infinite or 0, but not NaN."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         factor = np.float64(unit) ** -p
         return np.where(terms == 0, 0.0, terms * factor)
 
 
 def _by_variable(found, codes, variables):
-    """Reduce to one row per variable: sum the terms, keep the rest of its largest column.
+    """Reduce to one row per variable: sum the terms, keep the rest from one column.
 
-    The largest column of a one-hot variable is that of the row's category.
+    This is the column with the largest value: for a one-hot variable, the row's category.
     """
     terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()
@@ -193,7 +193,7 @@ def _by_variable(found, codes, variables):
 
 
 def _place(estimator, X, row):
-    """Return the mwk-means model, the scaler, the row as given and scaled, and the names."""
+    """Return the mwk-means model, scaler, given row, scaled row and feature names."""
     if not isinstance(estimator, CAFE | TabularCAFE | MinkowskiWeightedKMeans):
         raise TypeError(
             "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "

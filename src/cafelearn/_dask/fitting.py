@@ -34,7 +34,7 @@ from cafelearn._variables import set_variables
 
 
 def fit_mwkmeans(estimator, X, sample_weight=None):
-    """Fit a MinkowskiWeightedKMeans; returns the number of clusters that have members."""
+    """Fit a MinkowskiWeightedKMeans; return the number of clusters that have members."""
     blocks = make_blocks(estimator, X, sample_weight)
     extents = measure(estimator, blocks)
     before = blocks.dtype
@@ -45,7 +45,7 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
         exponent = weight_exponent(extents.heaviest)
         blocks.normalise_weights(exponent, extents.heaviest)
     if blocks.weights is not None or blocks.dtype != before:
-        # Rows of negligible weight do not count.
+        # Rows whose weight is now 0 must not count for the extents.
         extents = measure_again(blocks)
     scale, _ = data_scale(extents.low, extents.high)
     units, seen = Units(extreme_unit(scale, blocks.dtype), exponent), (blocks, extents)
@@ -73,23 +73,23 @@ def sample_rows(estimator, X, seed, at_most):
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     rows = sample(blocks, seed, at_most=at_most)
-    # A column that the sample lacks does not vary in it.
+    # A column without values in the sample becomes constant.
     return np.where(np.isnan(rows).all(axis=0), extents.low, rows)
 
 
 def known_lengths(blocks):
-    """The Dask array of the rows with the lengths that the first pass has found."""
+    """Return the Dask array of the rows with the block lengths found by the first pass."""
     array = blocks.array.copy()
     array._chunks = (tuple(int(length) for length in blocks.lengths), array.chunks[1])
     return array
 
 
 def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=False):
-    """Fit models, all their starts in the same passes over the data.
+    """Fit models, with the starts of all models in the same passes over the data.
 
-    `seen` has, for each model, the blocks in its scaling and their extents; models of the same
-    scaling share them and are consecutive. Return the number of clusters that each model has
-    found. The caller sets `labels_`. `filled_starts` as for `prepare`.
+    `seen` has, for each model, the scaled blocks and their extents; models of the same scaling
+    share them and are consecutive. `filled_starts` is as in `prepare`. Return the number of
+    clusters with members of each model. The caller sets `labels_`.
     """
     try:
         return _fit_models(models, blocks, seen, verbose, units, filled_starts)
@@ -127,7 +127,7 @@ def _fit_models(models, blocks, seen, verbose, units, filled_starts):
 
 
 def _run_on_samples(sampled, verbose):
-    """Run the starts of jobs on their samples in this process; return those to refine."""
+    """Run the starts of jobs on their samples in this process; return the starts to refine."""
     first = [job.on_sample for job, _ in sampled]
     n_starts = sum(len(job.seeds) for job in first)
     run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
@@ -163,7 +163,7 @@ def _descend_all(jobs, started, blocks, verbose):
 
 
 def _seed_of(job, seed):
-    """Where the descent of one of a job's seeds begins."""
+    """Return the initial state of the descent from one of a job's seeds."""
     centers, weights, typical = job.start(seed)
     if typical is None and job.typical is not None:
         typical = np.tile(job.typical, (len(centers), 1))
@@ -171,7 +171,7 @@ def _seed_of(job, seed):
 
 
 def _prepare(models, blocks, extents, units):
-    """The Jobs of models of one scaling, their offsets and what their gaps are filled with."""
+    """Return the Jobs of models of one scaling, their offsets and the fillings of gaps."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
         model.n_features_in_ = blocks.shape[1]
@@ -194,8 +194,8 @@ def _prepare(models, blocks, extents, units):
 
 
 def _whole(models, blocks, extents, feature_scale):
-    """By p, all rows as one cluster, for those models that need it; see `one_cluster`."""
-    # Seen as they are: these blocks are scaled already.
+    """Return, by p, all rows as one cluster, for models that need it; see `one_cluster`."""
+    # Without a scaler: these blocks are already scaled.
     view, found = blocks.view._replace(scaler=None), {}
     typical = np.zeros((1, blocks.shape[1])) if extents.gaps else None
     exponents = {

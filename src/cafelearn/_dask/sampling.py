@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Rows of a sample: enough to fit an extractor, few enough for the client's memory.
+# Enough rows to fit an extractor, and few enough for the client's memory.
 LARGEST_SAMPLE = 100_000
 
 
@@ -17,7 +17,7 @@ class Wanted(NamedTuple):
 
 
 def sample(blocks, seed, change=None, at_most=None):
-    """At most `at_most` rows (None: LARGEST_SAMPLE), drawn without replacement, in order.
+    """Draw at most `at_most` rows (None: LARGEST_SAMPLE) without replacement; keep their order.
 
     `change` is applied to the rows of each block on its worker. If there are no more than
     `at_most` rows, the sample is all of them.
@@ -33,7 +33,7 @@ def sample(blocks, seed, change=None, at_most=None):
 
 
 def take_rows(rows, wanted):
-    """The rows of the sample that are in this block."""
+    """Return the rows of the sample that are in this block."""
     X, count = rows.X, int(wanted.counts[rows.number])
     if count < len(X):
         rng = np.random.default_rng([wanted.seed, rows.number])

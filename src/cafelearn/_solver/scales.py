@@ -6,24 +6,24 @@ from cafelearn._solver.kernels.centers import SMALLEST_SPAN, SMALLEST_SPAN_SINGL
 
 
 def is_constant(low, high):
-    """Whether each feature counts as constant in a fit."""
+    """Check whether each feature counts as constant in a fit."""
     single = np.asarray(low).dtype == np.float32
     smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
     return _half_span(low, high) < smallest / 2
 
 
 def half_span(low, high):
-    """Half of the range of each feature in its own type, 0 if it counts as constant."""
+    """Return half of the range of each feature in its own type; 0 if it counts as constant."""
     return np.where(is_constant(low, high), 0, high / 2 - low / 2)
 
 
 def _half_span(low, high):
-    """Half of the range of each feature; the range itself may exceed the largest float."""
+    """Return half of the range of each feature; the whole range may overflow."""
     return np.asarray(high, dtype=np.float64) / 2 - np.asarray(low, dtype=np.float64) / 2
 
 
 def data_scale(low, high):
-    """Power of two that brings the widest feature near 1, and one for each feature."""
+    """Return the power of two that brings the widest feature near 1, and one per feature."""
     half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):
@@ -33,7 +33,7 @@ def data_scale(low, high):
 
 
 def extreme_unit(scale, dtype):
-    """Factor for data of this scale that keeps weights times the scale finite; usually 1.
+    """Return a factor for data that keeps weights times its scale finite; usually 1.
 
     Huge data stays fairly large, so that its smaller features do not underflow.
     """
@@ -44,17 +44,17 @@ def extreme_unit(scale, dtype):
     return float(scale) if scale > 1 else float(scale) * large
 
 
-# Data is fitted in float64 if a feature is farther from 0 than this many of its ranges,
+# Data is fitted in float64 if a feature is farther from 0 than this many times its range,
 FARTHEST_SINGLE = 2.0**8
 # or if ranges differ so much that the p-th power of their ratio exceeds this.
 WIDEST_SINGLE = 2.0**60
 
 
 def exceeds_single(low, high, p):
-    """Whether float32 would lose features of these extrema, so that float64 is needed.
+    """Check whether features with these extrema need float64, because float32 is too coarse.
 
-    Far from 0, the rounding of a centre is a large part of its members' range. The distances
-    on a narrow feature underflow in the units of a wide one.
+    If a feature is far from 0, the rounding error of a centre is a large part of its members'
+    range. If ranges differ widely, distances on the narrowest feature underflow.
     """
     varies = ~is_constant(low, high)
     if not varies.any():

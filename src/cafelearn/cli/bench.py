@@ -1,4 +1,4 @@
-"""cafe bench: time of an iteration on this machine, compared with k-means."""
+"""cafe bench: the time of an iteration on this machine, compared with k-means."""
 
 import time
 from typing import Annotated
@@ -11,7 +11,7 @@ from cafelearn.cli.tables import make_table
 
 EXPONENTS = (2.0, 1.1, 1.5, 3.0)
 ROUNDS = 3
-# Iterations of one fit: enough of them for the clock, and before most fits converge.
+# Iterations of one fit: enough to be timed, and few enough that most fits do not converge.
 LLOYD = 31
 OURS = 9
 
@@ -53,7 +53,7 @@ def bench(
 
 
 def _measure(rows, features, clusters):
-    """Seconds for one iteration of Lloyd's algorithm and of mwk-means for each p."""
+    """Return seconds per iteration of Lloyd's algorithm and of mwk-means for each p."""
     import warnings
 
     import numpy as np
@@ -65,7 +65,7 @@ def _measure(rows, features, clusters):
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     rng = np.random.default_rng(0)
-    # Data without clusters, so that labels change for many iterations, as in large data.
+    # Data without clusters, so that labels change for many iterations, as on large data.
     X = rng.normal(size=(rows, features))
     init = X[rng.choice(rows, clusters, replace=False)]
 
@@ -85,17 +85,17 @@ def _measure(rows, features, clusters):
 
 
 def per_iteration(runs, X, rounds=ROUNDS):
-    """Seconds for one of the iterations after the first, without the set-up.
+    """Measure seconds per iteration, without set-up and the first iteration.
 
     `runs` has, for each name, a function of max_iter that makes an estimator, and the largest
-    max_iter to measure.
+    max_iter to time.
     """
     for make, last in runs.values():
-        # On all rows, because kernels for many rows are compiled apart from those for few.
+        # Warm up on all rows, because kernels for many rows are compiled separately.
         make(min(2, last)).fit(X)
     best = {name: {} for name in runs}
     for _ in range(rounds):
-        # Alternately, so that other load on the machine affects all methods alike.
+        # Methods alternate, so that other load on the machine affects all of them alike.
         for name, (make, last) in runs.items():
             for max_iter in (1, last):
                 model = make(max_iter)
@@ -108,7 +108,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
 
 
 def _slope(times):
-    """Seconds per additional iteration, from the best time for each number of iterations."""
+    """Return seconds per additional iteration from the best time by number of iterations."""
     few, many = min(times), max(times)
     if many > few and times[many] > times[few]:
         return (times[many] - times[few]) / (many - few)

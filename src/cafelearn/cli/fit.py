@@ -136,15 +136,15 @@ def fit(
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns to treat as categories, if they are numbers or would be left out. "
-            f"{options.REPEATED}",
+            help="Columns to treat as categories, even if they are numbers or would be left "
+            f"out. {options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
     numeric: Annotated[
         list[str] | None,
         typer.Option(
-            help="Columns to treat as numbers, although they look like identifiers. "
+            help="Columns to treat as numbers, even if they look like identifiers. "
             f"{options.REPEATED}",
             rich_help_panel=COLUMNS,
         ),
@@ -152,8 +152,8 @@ def fit(
     impute: Annotated[
         Impute | None,
         typer.Option(
-            help="Impute missing numbers by the median, categories by the most frequent; the "
-            "default keeps missing values.",
+            help="Impute missing numbers by the median and missing categories by the most "
+            "frequent one; the default keeps missing values.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -184,8 +184,8 @@ def fit(
 ):
     """Cluster the rows of a table, weight its features and extract new ones.
 
-    Text columns become categories, dates numbers. Identifiers, free text and constant columns
-    are left out. Rows are numbered from 0.
+    Text columns become categories, and dates become numbers. Identifiers, free text and
+    constant columns are left out. Rows are numbered from 0.
     """
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header)
@@ -221,10 +221,7 @@ def fit(
 
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
-    """Check all files before the computation.
-
-    Returns whether the data is read with Dask.
-    """
+    """Check all files before the computation; return whether Dask reads the data."""
     from cafelearn.cli.large_pass import check_features, check_scheduler
     from cafelearn.cli.options import need
     from cafelearn.cli.writing import check_outputs, check_suffix, kind_of
@@ -341,7 +338,7 @@ def _fit(run, estimator, frame, label):
 
 
 def _write_profile(profile, path, force):
-    """Write the profile if requested; return the file by name."""
+    """Write the profile if requested; return a dict with its path, or an empty one."""
     if path is None:
         return {}
     from cafelearn.cli.writing import write_table

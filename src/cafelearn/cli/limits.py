@@ -1,9 +1,9 @@
-"""Limits on the memory that a table takes, checked before it is unpacked.
+"""Limits on the memory that a table takes, checked before the table is unpacked.
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
 take no space at all. The memory of a table is therefore estimated from counts and headers. A
-table may always take `ALWAYS` bytes; a larger one may take at most `RATIO` times the size of
-its file, far more than ordinary files need.
+table may always take `ALWAYS` bytes. A larger table may take at most `RATIO` times the size
+of its file, which is far more than ordinary files need.
 """
 
 import gzip
@@ -22,9 +22,8 @@ LINE_ENDS = (b"\n", b"\r")
 def check_memory(path, needed, advice=""):
     """Raise if a table of an estimated `needed` bytes is too large for its file or for memory.
 
-    Of a table that is read in parts, `needed` is what one of them takes.
-
-    `advice` is a sentence for a table that is too large for its file.
+    If a table is read in parts, `needed` is the memory for one part. `advice` is a sentence
+    to append to the error about a table that is too large for its file.
     """
     if needed > memory():
         raise ValueError(
@@ -43,7 +42,7 @@ def check_memory(path, needed, advice=""):
 
 
 def memory():
-    """Bytes of memory of this computer, or infinity if unknown."""
+    """Return the bytes of memory of this computer, or infinity if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -51,20 +50,20 @@ def memory():
 
 
 class Text(NamedTuple):
-    """Counts of a file of text, unpacked."""
+    """Counts of an unpacked text file."""
 
     size: int  # bytes
-    lines: int  # line ends, and one
+    lines: int  # number of line ends, plus one
 
     def needed(self, n_columns):
-        """Bytes of a table of `n_columns` columns; short lines are padded."""
+        """Estimate the bytes of a table of `n_columns` columns; short lines are padded."""
         return 2 * self.size + (CELL * self.lines + COLUMN) * n_columns
 
 
 def survey(path, compressed, delimiters):
-    """Count the bytes and lines of a text file; raise as soon as they are too many.
+    """Count the bytes and lines of a text file; raise as soon as it would need too much memory.
 
-    Without `delimiters` the text is JSON.
+    If there are no `delimiters`, the text is JSON.
     """
     advice = "If that is right, unpack it yourself." if compressed else ""
     marks = [*LINE_ENDS, *(delimiter.encode() for delimiter in delimiters)]

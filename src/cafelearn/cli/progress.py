@@ -8,7 +8,7 @@ from cafelearn._compiling_note import note_compiling
 
 
 def warm_up(session):
-    """Compile or load the kernels, before a fit is timed."""
+    """Compile or load the kernels, so that the time of the fit does not include it."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -21,7 +21,7 @@ def warm_up(session):
 
 @contextmanager
 def watch(session):
-    """Show the progress of the starts of the fits in the body."""
+    """Show the progress of the fits in the body of the with statement."""
     if session.quiet:
         yield
         return
@@ -32,7 +32,7 @@ def watch(session):
 
 @contextmanager
 def counting(session, words):
-    """Yield a function update(done, total) that shows the progress of `words`."""
+    """Yield a function update(done, total) that shows progress, described by `words`."""
     if session.quiet:
         yield lambda done, total: None
         return

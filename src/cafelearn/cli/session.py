@@ -28,15 +28,15 @@ WIDTH = 110  # if the output is not a terminal
 class Session:
     """One run of a command: results to stdout, progress and remarks to stderr.
 
-    With --json, only the facts are printed, as one object at the end. With --quiet, only
-    errors are.
+    With --json, stdout gets only the facts, as one object at the end. With --quiet, only errors
+    are printed.
     """
 
     def __init__(self, command, quiet=False, as_json=False, debug=False):
         self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
         self.facts = {"command": command, "remarks": []}
         self.lost = None  # the error that broke standard output
-        # Commands print their own notes.
+        # Commands print their own notes instead of the log messages.
         logging.getLogger("cafelearn").setLevel(logging.ERROR)
 
     def say(self, text="", style=None):
@@ -61,7 +61,7 @@ class Session:
             self._tell(sys.stderr, clean(text), style="dim", soft_wrap=True)
 
     def tell(self, text):
-        """Print a line about the input, which the facts already contain."""
+        """Print a line about the input; omit it with --json, whose facts contain it."""
         if not self.as_json:
             self.note(text)
 
@@ -75,7 +75,7 @@ class Session:
     def finish(self):
         """Print the facts with --json; raise if standard output could not be written.
 
-        A closed pipe is not a failure: the files were written.
+        A closed pipe is not an error, because the files were written.
         """
         with self._outliving(sys.stdout):
             if self.as_json:
@@ -95,7 +95,7 @@ class Session:
 
     @contextmanager
     def _outliving(self, stream):
-        """Continue if a stream can no longer be written, so that files are still made."""
+        """Continue if a stream can no longer be written, so that files are still written."""
         try:
             yield
         except OSError as error:
@@ -134,7 +134,7 @@ def _interrupt_soon():
 def _interrupts_heard():
     """Repeat an interrupt that arrived where Python ignores exceptions.
 
-    Python ignores them in callbacks of the compiler, for instance.
+    Python ignores exceptions in callbacks of the compiler, for instance.
     """
     before = sys.unraisablehook
 
@@ -182,12 +182,12 @@ def session(command, quiet=False, as_json=False, debug=False):
 
 
 def one_line(text):
-    """Remove line breaks from text."""
+    """Replace line breaks and other runs of white space by single spaces."""
     return " ".join(str(text).split())
 
 
 def clean(text):
-    """Remove control characters and line breaks from text."""
+    """Escape control characters and line breaks in text."""
     return "".join(
         character
         if character.isprintable()
@@ -207,7 +207,7 @@ def _words(error):
 
 
 def _plain(value):
-    """Convert facts to JSON types: NumPy's numbers, paths, and NaN as null."""
+    """Convert facts to JSON types: NumPy numbers to numbers, paths to text, NaN to null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The noise of the paper's experiments, in some (class, feature) pairs."""
+"""The noise of the paper's experiments, added to some (class, feature) pairs."""
 
 import math
 from numbers import Integral, Real
@@ -34,7 +34,7 @@ def corrupt(
         Share of the pairs to corrupt, between 0 and 1. At least one pair is corrupted, even
         at 0.
     noise_scale : float
-        Standard deviation of the noise, in the units of `X`; at least 0.
+        Standard deviation of the noise, in the units of `X`; must be at least 0.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         Source of randomness. An int or a SeedSequence gives the same result in each call, a
         Generator or RandomState is advanced, and None gives a new result in each call.
@@ -48,11 +48,11 @@ def corrupt(
 
     See Also
     --------
-    cafelearn.theory.noise_suppression_bound : Bound of the rescaled dispersion of such pairs.
+    cafelearn.theory.noise_suppression_bound : Bound on the rescaled dispersion of noisy pairs.
 
     Notes
     -----
-    Halves are rounded away from zero as in MATLAB (2.5 pairs are 3), not to the even
+    The number of pairs is rounded half up as in MATLAB (2.5 becomes 3), not to the even
     neighbour as by Python's :func:`round`.
 
     The scale is in the units of `X`, so scale the features to a common range first:

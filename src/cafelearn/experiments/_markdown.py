@@ -5,7 +5,7 @@ import re
 
 
 def markdown_table(names, rows):
-    """Format a table; the names of the columns and the cells are already Markdown."""
+    """Format a table; column names and cells must already be Markdown."""
     names = list(names)
     lines = [names, ["---"] * len(names), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

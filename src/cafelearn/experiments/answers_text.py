@@ -139,7 +139,7 @@ def render(results: pd.DataFrame) -> str:
     bars = must_hold(results)
     if len(bars):
         parts.append(_bars(bars))
-    ended = f"{len(checked):,} runs, {failed:,} of them failed and left out."
+    ended = f"{len(checked):,} runs; {failed:,} of them failed and were left out."
     return "\n\n".join([*parts, ended]) + "\n"
 
 

@@ -11,7 +11,7 @@ from cafelearn._parent import end_with
 from cafelearn.experiments.progress import Clock
 from cafelearn.experiments.store import Store
 
-# Number of losses of workers in a row, without a completed run, before giving up.
+# Give up after this many consecutive losses of workers without a completed run.
 LOSSES = 3
 
 
@@ -30,7 +30,7 @@ def run_all(
     retry_failed=False,
     progress=None,
 ):
-    """Run the (sample, methods) of `todo` that are not yet in the directory.
+    """Run the methods on each sample of `todo`, except for runs already in the directory.
 
     The options are those of `run_grid`.
     """
@@ -57,9 +57,9 @@ def _here(experiment, todo, settings, store):
 
 
 def _in_processes(experiment, todo, settings, store, n_jobs):
-    """Run in processes that commit their own records; a death loses only the current run."""
+    """Run in processes that commit their own records; if one dies, only its run is lost."""
     directory, losses = str(store.path.parent), 0
-    # The first thing that workers do, before they import what their tasks need.
+    # Workers run this first, before the slow imports of their tasks.
     watch = {"initializer": end_with, "initargs": (os.getpid(),)}
     while todo:
         before = store.ended(include_failed=False)
@@ -80,13 +80,13 @@ def _in_processes(experiment, todo, settings, store, n_jobs):
                     f"The worker processes were lost {LOSSES} times without a run in between "
                     f"(out of memory?), at or near {names}. All completed runs are saved."
                 ) from error
-        # Committed, but not reported, by the lost workers.
+        # Some runs of the lost workers were committed but not reported.
         yield store.records()
         todo = _remaining(todo, done)
 
 
 def _on_cluster(experiment, todo, settings, store, scheduler):
-    """Run one task per run and per shared result; this process commits."""
+    """Run one task per run and per shared result; commit the records in this process."""
     from distributed import Client, as_completed
 
     own = not isinstance(scheduler, Client)
@@ -108,7 +108,7 @@ def _on_cluster(experiment, todo, settings, store, scheduler):
             if run.status == "finished":
                 record = run.result()
             else:
-                # The scheduler gave up, because its workers died several times.
+                # The scheduler gives up on a run after several of its workers have died.
                 record = experiment.fail(sample, method, repr(run.exception()))
             store.add(record)
             yield [record]

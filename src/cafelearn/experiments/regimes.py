@@ -52,18 +52,18 @@ def case_data(case: Case) -> Labelled:
     case : Case
         - "clean": the original data.
         - "pairs LEVEL/SCALE": the paper's noise, with the same data sets as the grid.
-        - "columns": as many columns of uniform noise as features are appended.
-        - "heavy": 40% of the (class, feature) pairs get noise with heavy tails, Student's t
-          with 2 degrees of freedom in units of the range.
+        - "columns": columns of uniform noise are appended, as many as there are features.
+        - "heavy": 40% of the (class, feature) pairs get heavy-tailed noise, from Student's t
+          distribution with 2 degrees of freedom, in units of the feature's range.
         - "zeros": in 40% of the pairs each value is, with probability 1/2, replaced by the
           smallest value of the feature.
-        - "generated": the name of the data set is that of a generator; the version fixes its
-          shape as well as its rows.
+        - "generated": the data set is drawn by the generator of that name; the version
+          determines its shape and its rows.
 
     Returns
     -------
     data : Labelled
-        With `X` and the classes `y`.
+        The rows `X` and their classes `y`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def make_subspaces(rng):
 
 
 def make_counts(rng):
-    """Generate overdispersed counts with excess zeros; features differ between classes."""
+    """Generate logs of overdispersed counts with excess zeros; some means differ by class."""
     k, m = int(rng.integers(2, 9)), int(rng.integers(10, 61))
     y = _draw_classes(rng, k)
     mean = rng.gamma(2, 2, m) * np.exp(rng.normal(0, 1, (k, m)) * (rng.random((k, m)) < 0.4))
@@ -144,7 +144,7 @@ def make_categories(rng):
 
 
 def _draw_classes(rng, k):
-    """Draw the classes of 200 to 1,200 rows; sizes differ by a factor of up to about five."""
+    """Draw the classes of 200 to 1,200 rows; class sizes differ up to about fivefold."""
     shares = rng.uniform(1, 4, k)
     y = rng.choice(k, int(rng.integers(200, 1201)), p=shares / shares.sum())
     y[:k] = np.arange(k)

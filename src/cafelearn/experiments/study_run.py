@@ -24,7 +24,8 @@ from cafelearn.experiments.study_plan import StudySample, StudySettings
 
 N_LABELLED = (5, 20)  # rows of each class
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)
-# Seconds for a million entries of data; only their ratios matter, and only at first.
+# Expected seconds for a million entries of data, by method; only the ratios matter, and only
+# until runs have been timed.
 PRIOR = {"paper": 30.0, "cafe": 60.0, "hindsight": 0.0, "gmm-full": 20.0, "gmm-diag": 5.0}
 LITTLE = 2.0
 
@@ -48,14 +49,14 @@ class StudyRecord(NamedTuple):
     n_features: int | None = None
     n_classes: int | None = None
     choice: str = ""  # settings that CAFE chose
-    findings: str = ""  # codes of its diagnosis
+    findings: str = ""  # codes of CAFE's diagnosis
     warnings: str = ""
     traceback: str = ""
     libraries: str = ""
 
 
 class Fit(NamedTuple):
-    """The result shared by "cafe" and "hindsight": all clusterings of a fit and the choice."""
+    """A fit shared by "cafe" and "hindsight": the labels of all candidates and the choice."""
 
     labels: np.ndarray
     candidates: list[np.ndarray]
@@ -66,7 +67,7 @@ class Fit(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Rows to fit, rows to classify, and labelled rows among the first."""
+    """Rows to fit, rows to classify, and the labelled ones among the rows to fit."""
 
     first: np.ndarray
     second: np.ndarray
@@ -86,7 +87,7 @@ class Study(Experiment):
         return case_data(sample.case)
 
     def shares(self, sample, method):
-        """Check whether a method uses the labels of a fit of CAFE to all rows."""
+        """Check whether a method uses the shared fit of CAFE to all rows."""
         return sample.task == "labels" and method in ("cafe", "hindsight")
 
     def share(self, sample, settings, data):
@@ -147,7 +148,7 @@ def _compare(y, labels):
 
 
 def _cluster(sample, method, settings, data):
-    """Compute the labels of a method; HDBSCAN's noise rows are one more cluster."""
+    """Compute the labels of a method; the noise rows of HDBSCAN form one more cluster."""
     if method == "paper":
         return _cafe(sample, method, settings, data.y).fit(data.X).labels_
     k, seed = _n_classes(data.y), seed_integer(sample.seed(method))
@@ -188,7 +189,7 @@ def _score_features(sample, method, settings, data, shared):
 
 def _accuracies(features, y, halves):
     """Compute the accuracies of the classifiers on the second half."""
-    # Scaled by all rows of the first half, which needs no labels.
+    # The scaler is fitted to all rows of the first half, because it needs no labels.
     standard = StandardScaler().fit(features[halves.first]).transform(features)
     found = {}
     for kind, model, X in (

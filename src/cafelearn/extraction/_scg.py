@@ -4,7 +4,7 @@ import numpy as np
 
 from cafelearn.extraction._components import dot
 
-# Step for measuring the curvature, and initial damping.
+# Step for estimating the curvature by a difference of gradients, and initial damping.
 SIGMA = 5e-5
 DAMPING = 5e-7
 SMALLEST_GAIN = np.finfo(float).eps
@@ -55,11 +55,11 @@ def minimize_all(function, starts, n_epochs):
 
         descent = -dot(directions, slopes)
         length = _ratio(descent, curvature)
-        # Below this, rounding makes it impossible to compare values.
+        # Smaller gains are within the rounding errors of the values.
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
         new_points = points + length[:, None] * directions
         new_values, new_slopes = function(new_points)
-        # 1 if the quadratic model is exact.
+        # The actual decrease over that of the quadratic model.
         agreement = _ratio(2 * curvature * (values - new_values), descent**2)
         taken = agreement >= 0
 
@@ -80,6 +80,6 @@ def minimize_all(function, starts, n_epochs):
 
 
 def _ratio(above, below):
-    """Compute ``above / below``, and 0 for starts with a zero denominator."""
+    """Compute ``above / below``; return 0 for starts with a zero denominator."""
     below = np.asarray(below)
     return np.divide(above, below, out=np.zeros_like(below), where=below != 0)

@@ -47,7 +47,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ----------
     n_components : int, default=None
         Number of features to extract, at most the number of features of the data. ``None``
-        is half of these, rounded down, but at least 1.
+        means half of that number, rounded down, but at least 1.
     solver : {"als", "mu", "cd"}, default="als"
         The algorithm.
 
@@ -89,14 +89,14 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     See Also
     --------
-    sklearn.decomposition.NMF : Needs non-negative data, one start.
+    sklearn.decomposition.NMF : NMF of non-negative data from one start.
 
     Notes
     -----
     :meth:`transform` computes the last step of the solver. With "als" this is the least
-    squares solution with negative entries set to 0, one matrix product for all rows; on the
-    training data it is the factor W. With the other solvers each row is a non-negative least
-    squares problem.
+    squares solution with negative entries set to 0, computed by one matrix product for all
+    rows; on the training data it is the factor W. With the other solvers a non-negative least
+    squares problem is solved for each row.
 
     Alternating least squares with clipping may increase the residual. A start stops at the
     first increase.
@@ -210,7 +210,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # Constant text, shown once, so that not every fold of a cross-validation warns.
+            # Constant text and `once`, so that a cross-validation does not warn in every fold.
             warn_caller(
                 "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
                 "treated as that minimum.",
@@ -267,7 +267,7 @@ def _run_starts(estimator, X, n_components, seeds):
     blocks = [seeds[first : first + size] for first in range(0, len(seeds), size)]
 
     best, number = (np.inf, None, 0), 0
-    # BLAS threads would compete with those of the batches.
+    # BLAS threads would compete with the threads of the batches.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         # Most starts reach max_iter, so the warning is not useful.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -8,18 +8,18 @@ import numpy as np
 from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
-# Inches: smallest cell for a number, smallest cell for a name, largest map.
+# Cells in inches (width, height): with room for a number, or only for a name.
 ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
-FEW = 16
-LARGEST = 24.0
-CHARACTER = 0.075
+FEW = 16  # rows or columns with roomy cells
+LARGEST = 24.0  # inches of a map
+CHARACTER = 0.075  # inches
 
 
 class HeatMap(NamedTuple):
     """The artists of a heat map."""
 
     image: object
-    texts: np.ndarray  # of shape (n_rows, n_columns), or None
+    texts: np.ndarray  # (n_rows, n_columns), or None without numbers in the cells
     colorbar: object  # or None
 
 
@@ -47,7 +47,7 @@ def figure_size(row_names, column_names, length=LABEL_LENGTH):
 def contrast_colors(image, values):
     """Choose black or white text for contrast with the colours of the values."""
     rgba = image.cmap(image.norm(np.asarray(values)))
-    # Cells without a colour are white.
+    # Transparent cells are white.
     rgb = rgba[..., :3] * rgba[..., 3:] + 1 - rgba[..., 3:]
     luminance = rgb @ (0.2126, 0.7152, 0.0722)
     return np.where(luminance > 0.45, "black", "white")
@@ -69,8 +69,8 @@ def draw_heat_map(
 ):
     """Draw `values` with names at both axes, and numbers in the cells if they fit.
 
-    If `annotate` is None, numbers are shown if the cells are large enough. Without a label
-    there is no colour bar. Names are cut to `length`.
+    If `annotate` is None, numbers are shown if the cells are large enough. Without
+    `colorbar_label` there is no colour bar. Names are shortened to `length` characters.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
@@ -102,7 +102,7 @@ def _measured_cell(ax, shape):
 
 
 def _slim(width, height):
-    """Return options for a colour bar of fixed width and distance for any size of map."""
+    """Return options that fix the width and distance of a colour bar for any size of map."""
     thickness = min(0.2, 0.1 * width)
     return {
         "fraction": min(0.15, 1.5 * thickness / width),

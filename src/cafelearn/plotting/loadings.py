@@ -1,4 +1,4 @@
-"""LoadingsDisplay: coefficients of the variables in each extracted feature."""
+"""LoadingsDisplay: coefficients of the inputs in each extracted feature."""
 
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -20,9 +20,9 @@ MOST_COLUMNS = 3
 
 
 class LoadingsDisplay:
-    """Heat map of loadings, inputs of the extractor by extracted features.
+    """Heat map of loadings: a row per input of the extractor, a column per extracted feature.
 
-    Usually created by :meth:`from_estimator`. Loadings that differ by cluster have a panel
+    Usually created by :meth:`from_estimator`. If loadings differ by cluster, there is a panel
     for each cluster.
 
     Parameters
@@ -36,7 +36,7 @@ class LoadingsDisplay:
     axes_ : ndarray of matplotlib Axes
         One panel, or one for each cluster.
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
         Figure of the axes.
     ims_ : list of matplotlib AxesImage
@@ -126,7 +126,7 @@ class LoadingsDisplay:
             if name is not None:
                 panel.set_title(f"cluster {name}", fontsize="medium")
         if max_features is not None and len(first) < self._n_inputs():
-            # The titles of the panels name the clusters.
+            # Below the panels, because their titles name the clusters.
             self.figure_.supxlabel(
                 f"{len(first)} of {self._n_inputs()} inputs, largest loadings",
                 fontsize="medium",

@@ -1,4 +1,4 @@
-"""CriticalDifferenceDisplay: average ranks of methods and their significant differences."""
+"""CriticalDifferenceDisplay: average ranks of methods, and which differ significantly."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class CriticalDifferenceDisplay:
     """Critical difference diagram after Demšar.
 
     Methods are placed on an axis of average ranks, the best on the left. A bar joins methods
-    whose ranks differ by less than the critical difference: the difference is not
+    whose ranks differ by less than the critical difference, so that the difference is not
     significant.
 
     Parameters
@@ -41,7 +41,7 @@ class CriticalDifferenceDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     groups_ : list of tuple of str
-        The groups that bars join.
+        The groups of methods joined by bars.
     bars_ : list of matplotlib Line2D
         The bar of each group.
     texts_ : dict of str to matplotlib Text
@@ -141,7 +141,7 @@ class CriticalDifferenceDisplay:
         scores : DataFrame of shape (n_configurations, n_methods)
             Scores without missing values; higher is better.
         alpha : float, default=0.05
-            Level of the test, for all pairs of methods together.
+            Significance level of the test, for all pairs of methods together.
         highlight : sequence of str, default=()
             Methods whose labels are bold.
         ax : matplotlib Axes, default=None
@@ -217,9 +217,9 @@ class CriticalDifferenceDisplay:
             self.bars_.append(self._line(span, (y, y), linewidth=4, solid_capstyle="butt"))
 
     def _draw_labels(self, low, high, first_label, highlight):
-        """Draw the labels of the better half on the left, of the others on the right.
+        """Draw the labels of the better half on the left, and the others on the right.
 
-        The outermost ranks are in the highest rows, so that no two lines cross.
+        The outermost ranks have the topmost labels, so that no two lines cross.
         """
         gap = 0.02 * (high - low)
         n_left = math.ceil(len(self.ranks) / 2)

@@ -24,9 +24,9 @@ def write_experiment_report(
 ) -> Path:
     """Write a report on the runs of an experiment as one self-contained HTML file.
 
-    It shows the tables of the paper from these runs, their deviation from the published
-    ones, wins, tests and ranks of the methods, the gain of CAFE by group, and the time of
-    each method.
+    The report shows the tables of the paper, recomputed from these runs, and their deviation
+    from the published tables; wins, tests and ranks of the methods; the gain of CAFE by group;
+    and the time of each method.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def write_experiment_report(
     path : str or Path
         The file to write.
     figures : dict of str to path, default=None
-        PNG or SVG files to show, by caption.
+        PNG or SVG files to show; the keys are the captions.
     title : str, default=None
         Title of the page.
     force : bool, default=False
@@ -116,7 +116,7 @@ def _key_numbers(results, comparison):
 
 
 def _points(text):
-    """Split a summary into points and sub-points; wrapped lines are joined."""
+    """Split a summary into points and sub-points; join wrapped lines."""
     points = []
     for line in text.splitlines():
         depth = len(line) - len(line.lstrip())
@@ -133,7 +133,7 @@ def _points(text):
 
 
 def _diagram(ranking):
-    """Draw the critical difference diagram as an image; None without ranks."""
+    """Draw the critical difference diagram as an image; return None without ranks."""
     if ranking is None or len(ranking.ranks) < 2:
         return None
     from matplotlib import pyplot as plt
@@ -142,7 +142,7 @@ def _diagram(ranking):
     display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
     drawn, figure = io.BytesIO(), None
     try:
-        # Without the date and random names, equal runs give equal reports.
+        # Without a date and random identifiers, so that equal runs give equal reports.
         with rc_context({"svg.hashsalt": "cafelearn"}):
             figure = display.plot().figure_
             options = {"transparent": True, "bbox_inches": "tight", "metadata": {"Date": None}}

@@ -1,4 +1,4 @@
-"""The number of clusters in a fit report: a sentence, two charts and a table."""
+"""The choice of the number of clusters in a fit report: a sentence, two charts, a table."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cafelearn.report.tables import Column, Table, count_cell, number_cell
 
 
 def numbers_section(facts) -> dict | None:
-    """Describe the choice of the number of clusters; None if it was given."""
+    """Describe the choice of the number of clusters; return None if it was given."""
     table = facts.inner.n_clusters_table_
     if table is None:
         return None

@@ -15,7 +15,7 @@ LONG = 40  # characters of a name
 
 
 class Cell(NamedTuple):
-    """One cell: its text, its sort key, its shade in percent, and the extra of its tooltip."""
+    """One cell: text, sort key, shade in percent, extra text of the tooltip, and mark."""
 
     text: str
     value: float | str | None = None
@@ -28,8 +28,8 @@ class Cell(NamedTuple):
 class Column:
     """One column.
 
-    A column with `choose` gets a list of its values above the table, one that is `hideable`
-    a checkbox.
+    Above the table, a column with `choose` has a list of its values to select from, and a
+    column with `hideable` has a checkbox.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Column:
 class Table:
     """A table with a caption; the first cell of each row is its name.
 
-    With `measure` it is a heat map, whose tooltips show the measure's name, the value and, if
-    `extra` is given, that name and the cell's `extra`.
+    With `measure` the table is a heat map. Its tooltips show the name in `measure` with the
+    value and, if `extra` is given, the name in `extra` with the `extra` of the cell.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Table:
 
     @property
     def limit(self):
-        """Number of rows to show at first; all, if the rest would be only a few."""
+        """Number of rows to show at first; all rows if only a few would be hidden."""
         return len(self.rows) if len(self.rows) <= 1.3 * self.shown else self.shown
 
     def choices(self, index):
@@ -67,7 +67,7 @@ class Table:
 
     @property
     def has_long_names(self):
-        """Whether names of rows need a wide column to avoid high rows."""
+        """Whether row names are so long that a narrow column would make rows tall."""
         return any(len(row[0].text) > LONG for row in self.rows)
 
     @property
@@ -77,7 +77,7 @@ class Table:
 
     @property
     def selects(self):
-        """Columns to choose from that have more than one value."""
+        """Columns with `choose` that have more than one value."""
         found = [(i, column) for i, column in enumerate(self.columns) if column.choose]
         return [(i, column) for i, column in found if len(self.choices(i)) > 1]
 
@@ -88,7 +88,7 @@ def text_cell(value, mark=None) -> Cell:
 
 
 def number_cell(value, digits=3, mark=None) -> Cell:
-    """Make a cell of a number, sorted by all its digits."""
+    """Make a cell of a number, sorted by more digits than it shows."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     return Cell(number(value, digits), _sort_key(value), mark=mark)
@@ -100,7 +100,7 @@ def count_cell(value, mark=None) -> Cell:
 
 
 def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
-    """Make a cell of a heat map; `share` from 0 to 1 (diverging: from -1) is its shade."""
+    """Make a cell of a heat map; `share`, in [0, 1] or, if diverging, [-1, 1], is its shade."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     shade = round(100 * float(np.clip(share, -1, 1)))
@@ -109,12 +109,12 @@ def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
 
 
 def _sort_key(value):
-    """Round to six digits, which suffice for sorting and keep the file small."""
+    """Round to six digits, which are enough for sorting and keep the file small."""
     return f"{value:.6g}"
 
 
 def kept_features(weights):
-    """Select the features of a (clusters, features) table to show: the heaviest of many."""
+    """Select the features to show: those with the largest weights, if there are too many."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
     order = np.argsort(-weights.max(axis=0), kind="stable")
     return order[:most]

@@ -1,7 +1,7 @@
 """One chunk of rows: distances to every centre (Eq. 2), labels, and mergeable sums.
 
 Rows are taken in blocks and transposed, so that the innermost loops run over rows and
-vectorise for any number of features. Nothing of size n x k or n x m is ever made.
+vectorise for any number of features. No array of size n x k or n x m is ever allocated.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ from cafelearn._solver.kernels.sums import (
 )
 from cafelearn._solver.kernels.vectors import larger, prefer_wide_vectors
 
-# Not a literal: a function is compiled again for every literal argument.
+# A constant, because a function is compiled again for every literal argument.
 ZERO = np.int64(0)
 # Features summed before testing whether a centre is already too far for a whole block.
 STEP = 16
@@ -48,7 +48,7 @@ STEP = 16
 
 @njit(**EXACT)
 def _add_distances(out, columns, features, center, weight, size, plan):
-    """out[0, b] += |weight (x - center)|^p of these features, by the plan of p."""
+    """Add |weight (x - center)|^p of these features to out[0, b], by the plan of p."""
     if plan[BRANCH] == SQUARE or plan[BRANCH] == CUBE:
         add_products(out, columns, features, center, weight, size, plan[BRANCH] == CUBE)
     else:
@@ -57,7 +57,7 @@ def _add_distances(out, columns, features, center, weight, size, plan):
 
 @njit(**EXACT)
 def _measure(out, columns, features, center, weight, size, geometry):
-    """Distances (Eq. 2; its p-th root if geometry.rooted) of a block to one centre.
+    """Compute the distances of a block to one centre (Eq. 2, or its root if geometry.rooted).
 
     OUT out[0]; out[1] is scratch
     """
@@ -77,7 +77,7 @@ def _measure(out, columns, features, center, weight, size, geometry):
 
 @njit(**ENTRY)
 def distance_chunk(out, X, centers, weights, geometry, scratch):
-    """Distances (Eq. 2; its p-th root if geometry.rooted) of rows to each centre.
+    """Compute the distances of rows to each centre (Eq. 2, or its root if geometry.rooted).
 
     OUT out (n, k)
     """
@@ -96,7 +96,7 @@ def distance_chunk(out, X, centers, weights, geometry, scratch):
 
 @njit(**SUMS)
 def _all_beyond(distances, nearest, size):
-    """Whether every row is farther from a centre than from its nearest so far."""
+    """Check whether every row is farther from a centre than from its nearest centre so far."""
     prefer_wide_vectors()
     closest = nearest[0] - distances[0]
     for b in range(size):
@@ -106,7 +106,7 @@ def _all_beyond(distances, nearest, size):
 
 @njit(**SUMS)
 def _take_nearer(labels, nearest, distances, l, size):
-    """Move the rows that are nearer to centre l; the lower index wins a tie."""
+    """Assign rows that are nearer to centre l to it; ties go to the lower index."""
     prefer_wide_vectors()
     for b in range(size):
         tie = (distances[b] == nearest[b]) & (l < labels[b])
@@ -117,12 +117,12 @@ def _take_nearer(labels, nearest, distances, l, size):
 
 @njit(**EXACT)
 def _assign_block(guess, cells, size, geometry, scratch):
-    """Nearest centre of each row of a transposed block.
+    """Find the nearest centre of each row of a transposed block.
 
     All distances are sums of terms >= 0, so a centre is ruled out once its partial sums
-    exceed the best distance of every row. If all rows had the same label before (`guess`,
-    else -1), its centre comes first, and most others are ruled out early. The labels
-    are bitwise those of the full computation.
+    exceed the best distance of every row. `guess` is the old label of all rows, or -1 if they
+    had none. Its centre comes first, so that most others are ruled out early. The labels are
+    the same as those of the full computation.
 
     OUT scratch.block_labels, scratch.nearest
     """
@@ -156,7 +156,7 @@ def _assign_block(guess, cells, size, geometry, scratch):
 @callable_from_python
 @njit(**EXACT)
 def hash_of(number):
-    """A well-mixed 64-bit number (the finaliser of SplitMix64)."""
+    """Hash a 64-bit number (the finaliser of SplitMix64)."""
     mixed = number + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -167,8 +167,8 @@ def hash_of(number):
 def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scratch):
     """Assign the rows of a chunk, and sum them about the centres before the update.
 
-    Rows are processed by their old label. Those that keep it are summed at once, from the
-    transposed block; those that move are left to `add_members`.
+    Rows are grouped by their old label. Rows that keep it are summed at once, from the
+    transposed block; rows that move are left to `add_members`.
 
     IN  first_row: the index of the first row in the data
     OUT all of sums; labels; scratch.members: the labels of the rows that moved, else -1
@@ -195,7 +195,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
                 labels[i], movers[i] = label, -1
                 if sample_weight[i] == 0:
                     continue
-                # Ties go to the first row.
+                # The farthest row; ties go to the first.
                 if nearest[b] > way or (nearest[b] == way and i < farthest):
                     way, farthest = np.float64(nearest[b]), i
                 code = hash_of(np.uint64(first_row + i))
@@ -233,7 +233,7 @@ def _copy_over_others(columns, row_weights, kept, size):
 def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
     """Add the rows of a chunk to the sums of the clusters in scratch.members.
 
-    If `everything`, sum all features and the members' extrema; else the features whose
+    If `everything`, sum all features and the members' extrema; else sum only the features whose
     centre has not converged.
     """
     order, begin, row_weights = scratch.order, scratch.begin, scratch.weights
@@ -273,7 +273,7 @@ def fill_mass(sums):
 
 @njit(**MAKES)
 def project_rows(X, direction):
-    """The product of each row with `direction`, bitwise equal for equal rows."""
+    """Return the product of each row with `direction`, bitwise equal for equal rows."""
     out = np.empty(len(X))
     for i in range(len(X)):
         total = 0.0

@@ -13,14 +13,14 @@ class Geometry(NamedTuple):
 
     p: float
     single: bool  # the data is float32
-    rooted: bool  # distances are kept as their p-th root: p-th powers would overflow
+    rooted: bool  # store p-th roots of distances, because p-th powers would overflow
     tolerance: float  # accepted error of a centre, in units of its members' range
     distances: np.ndarray  # plan of powers p
     curvature: np.ndarray  # plan of powers p - 2, negative for p < 2; unused for p = 2 and 3
 
 
 def make_geometry(p, dtype):
-    """The geometry of exponent `p` for data of `dtype`."""
+    """Return the geometry of exponent `p` for data of `dtype`."""
     return _make_geometry(float(p), np.dtype(dtype))
 
 
@@ -42,5 +42,5 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Rows of one chunk: as many as fit into the second-level cache of common processors."""
+    """Return the rows of a chunk, which fits into the second-level cache of common CPUs."""
     return int(min(max(2**18 // n_features, 256), 8192))
