@@ -1,4 +1,4 @@
-"""Scaled conjugate gradients from many starts at once (Moller 1993)."""
+"""Scaled conjugate gradients from many starts at once (Møller 1993)."""
 
 import numpy as np
 

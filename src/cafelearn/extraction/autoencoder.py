@@ -112,7 +112,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     References
     ----------
-    .. [1] M. F. Moller, "A scaled conjugate gradient algorithm for fast supervised learning",
+    .. [1] M. F. Møller, "A scaled conjugate gradient algorithm for fast supervised learning",
        Neural Networks 6 (1993).
 
     Examples

@@ -80,7 +80,7 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one of a grid, which is split. None
+            Axes to draw on, one for each panel, or a single subplot to divide. None
             creates a figure.
         max_features : int, default=None
             Number of inputs to show, those of the largest loadings; None shows all.
@@ -162,7 +162,7 @@ class LoadingsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or one of a grid, which is split. None
+            Axes to draw on, one for each panel, or a single subplot to divide. None
             creates a figure.
 
         Returns
