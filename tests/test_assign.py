@@ -5,7 +5,6 @@ import pytest
 
 import reference
 from cafelearn._solver.iteration import ASSIGN, MEASURE
-from cafelearn._solver.kernels.assign import project_rows
 from cafelearn._solver.kernels.blocks import (
     BLOCK,
     LONG_BLOCK,
@@ -154,16 +153,6 @@ def test_chunks_merge_into_the_whole(p):
     # The rows of a part are numbered from 0, so its hash of the members is another one.
     whole[:, MEMBERS] = total[:, MEMBERS] = 0
     np.testing.assert_allclose(whole, total, rtol=1e-11)
-
-
-def test_projection_depends_on_values_alone():
-    X = np.random.default_rng(0).normal(size=(1000, 13))
-    X[500] = X[7]
-    direction = np.sqrt(np.arange(2, 15))
-    along = project_rows(X, direction)
-    np.testing.assert_allclose(along, X @ direction, atol=1e-12)
-    assert along[500] == along[7]
-    np.testing.assert_array_equal(project_rows(X[::-1].copy(), direction), along[::-1])
 
 
 def test_padding_divides_the_block():

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn._solver.kernels.assign import hash_of as mix
-from cafelearn._solver.kernels.assign import project_rows
 from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
 from cafelearn._solver.scales import half_span
 
@@ -45,7 +44,7 @@ def make_draw(X, sample_weight, spans, low=None):
         return coded_draw(X, sample_weight, spans, low)
     # A fixed direction, on which distinct rows hardly ever have the same projection.
     direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
-    along = project_rows(X, direction)
+    along = (X * direction).sum(axis=1)
     rows = np.argsort(along, kind="stable")
     rows = rows[sample_weight[rows] > 0]
     new = _steps(along[rows])

@@ -16,7 +16,6 @@ from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALED_WEIGHT
 from cafelearn._solver.kernels.compiling import (
     ENTRY,
     EXACT,
-    MAKES,
     SUMS,
     callable_from_python,
     njit,
@@ -269,15 +268,3 @@ def fill_mass(sums):
     for l in range(len(sums) - 1):
         for v in range(1, sums.shape[2]):
             sums[l, MASS, v] = sums[l, MASS, 0]
-
-
-@njit(**MAKES)
-def project_rows(X, direction):
-    """Return the product of each row with `direction`, bitwise equal for equal rows."""
-    out = np.empty(len(X))
-    for i in range(len(X)):
-        total = 0.0
-        for v in range(X.shape[1]):
-            total += X[i, v] * direction[v]
-        out[i] = total
-    return out
