@@ -39,6 +39,7 @@ from cafelearn._solver.kernels.sums import (
     empty_stack,
     merge_stack,
 )
+from cafelearn._solver.kernels.vectors import minimum
 
 # Approximate number of terms |x - z|^p in one compiled call. Python can handle an interrupt
 # between two calls.
@@ -106,7 +107,7 @@ def run_passes(phase, state, stack, rows, problem, span, scratch):
         depth = 0
         for chunk in range(span.first, span.last):
             first = chunk * problem.chunk
-            last = min(first + problem.chunk, len(rows.X))
+            last = minimum(first + problem.chunk, len(rows.X))
             X, weight, labels = (
                 rows.X[first:last],
                 rows.weight[first:last],

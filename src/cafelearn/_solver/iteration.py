@@ -32,7 +32,7 @@ from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geomet
 from cafelearn._solver.kernels.sums import CHANGED, FARTHEST, FARTHEST_ROW, HIGH, LOW, SPREAD
 from cafelearn._solver.kernels.sums import MASS as SUM_MASS
 from cafelearn._solver.kernels.sums import MEMBERS as SUM_MEMBERS
-from cafelearn._solver.kernels.vectors import to_bits
+from cafelearn._solver.kernels.vectors import maximum, minimum, to_bits
 from cafelearn._solver.kernels.weights import (
     WEIGHTINGS,
     Groups,
@@ -266,8 +266,8 @@ def _is_hopeless(path, iteration, to_beat):
         return False
     step = path[iteration - 1] - path[iteration]
     before = path[iteration - 2] - path[iteration - 1]
-    ratio = min(max(step / before, 0.0), 0.9) if before > 0 else 0.9
-    return path[iteration] - 2 * max(step, 0.0) * ratio / (1 - ratio) > to_beat
+    ratio = minimum(maximum(step / before, 0.0), 0.9) if before > 0 else 0.9
+    return path[iteration] - 2 * maximum(step, 0.0) * ratio / (1 - ratio) > to_beat
 
 
 @njit(**EXACT)
@@ -281,7 +281,7 @@ def _measure(state, sums, problem):
         for v in range(cells.shape[2]):
             cell, terms = cells[l, :, v], sums[l, :, v]
             z, mass = cell[CENTER], terms[SUM_MASS]
-            reach = max(terms[HIGH] - z, z - terms[LOW])
+            reach = maximum(terms[HIGH] - z, z - terms[LOW])
             if not np.isfinite(reach) and mass > 0:
                 state.counters[REASON] = BROKEN
                 return STOP

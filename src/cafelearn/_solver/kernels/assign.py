@@ -37,7 +37,7 @@ from cafelearn._solver.kernels.sums import (
     MASS,
     add_member,
 )
-from cafelearn._solver.kernels.vectors import larger, prefer_wide_vectors
+from cafelearn._solver.kernels.vectors import larger, minimum, prefer_wide_vectors
 
 # A constant, because a function is compiled again for every literal argument.
 ZERO = np.int64(0)
@@ -82,7 +82,7 @@ def distance_chunk(out, X, centers, weights, geometry, scratch):
     """
     columns, distances, features = scratch.columns, scratch.distances, scratch.features
     for first in range(0, len(X), block_rows(X)):
-        rows = scratch.order[: min(block_rows(X), len(X) - first)]
+        rows = scratch.order[: minimum(block_rows(X), len(X) - first)]
         for b in range(len(rows)):
             rows[b] = first + b
         transpose(columns, X, rows, features)
@@ -181,7 +181,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
     sort_by_label(labels, order, begin, scratch.filled)
     for old in range(-1, n_clusters):
         for first in range(begin[old + 1], begin[old + 2], block_rows(X)):
-            rows = order[first : min(first + block_rows(X), begin[old + 2])]
+            rows = order[first : minimum(first + block_rows(X), begin[old + 2])]
             size, stayer = padded(len(rows)), np.int64(-1)
             transpose(columns, X, rows, features)
             _assign_block(old, cells, size, geometry, scratch)
@@ -248,7 +248,7 @@ def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
         if len(features) == 0:
             continue
         for first in range(begin[l + 1], begin[l + 2], block_rows(X)):
-            rows = order[first : min(first + block_rows(X), begin[l + 2])]
+            rows = order[first : minimum(first + block_rows(X), begin[l + 2])]
             size, mass = padded(len(rows)), sums[l, MASS, 0]
             for b in range(size):
                 row_weights[b] = 0

@@ -17,7 +17,13 @@ from cafelearn._solver.kernels.sums import (
     SPREAD,
     add_neighbour,
 )
-from cafelearn._solver.kernels.vectors import larger, prefer_wide_vectors, smaller
+from cafelearn._solver.kernels.vectors import (
+    larger,
+    maximum,
+    minimum,
+    prefer_wide_vectors,
+    smaller,
+)
 
 # Beyond any value of the data.
 FARTHEST, FARTHEST_SINGLE = 1e308, 3e38
@@ -58,8 +64,8 @@ def add_extrema(terms, features, columns, size):
         for b in range(size):
             low = smaller(low, columns[v, b])
             high = larger(high, columns[v, b])
-        terms[LOW, v] = min(terms[LOW, v], low)
-        terms[HIGH, v] = max(terms[HIGH, v], high)
+        terms[LOW, v] = minimum(terms[LOW, v], low)
+        terms[HIGH, v] = maximum(terms[HIGH, v], high)
 
 
 @njit(**SUMS)

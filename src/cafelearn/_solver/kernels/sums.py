@@ -10,7 +10,7 @@ bitwise identical, too.
 import numpy as np
 
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
-from cafelearn._solver.kernels.vectors import from_bits, to_bits
+from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
 # Sums over the members x of a cluster of sample_weight times the expression, at the current
 # centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums over both sides.
@@ -95,8 +95,8 @@ def merge(total, part):
             for v in range(n_features):
                 into[row, v] += of[row, v]
         for v in range(n_features):
-            into[LOW, v] = min(into[LOW, v], of[LOW, v])
-            into[HIGH, v] = max(into[HIGH, v], of[HIGH, v])
+            into[LOW, v] = minimum(into[LOW, v], of[LOW, v])
+            into[HIGH, v] = maximum(into[HIGH, v], of[HIGH, v])
             add_neighbour(into, v, BELOW, AT_BELOW, of[BELOW, v], of[AT_BELOW, v])
             add_neighbour(into, v, ABOVE, AT_ABOVE, of[ABOVE, v], of[AT_ABOVE, v])
 

@@ -5,6 +5,8 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from cafelearn._solver.kernels.compiling import EXACT, njit
+
 # Side of the square tiles that are transposed at once.
 LANES = 8
 
@@ -55,6 +57,19 @@ def _extremum(name):
 # Numba compiles min() and max() to comparisons, which LLVM does not recognise as a reduction.
 larger = with_python_body(max)(_extremum("maxnum"))
 smaller = with_python_body(min)(_extremum("minnum"))
+
+
+# max() and min() of Numba are compiled anew for each call.
+@njit(**EXACT)
+def maximum(a, b):
+    """max(a, b)."""
+    return b if b > a else a
+
+
+@njit(**EXACT)
+def minimum(a, b):
+    """min(a, b)."""
+    return b if b < a else a
 
 
 def _flip(builder, rows):

@@ -16,6 +16,7 @@ import numpy as np
 from cafelearn._solver.kernels.cells import LOG_DISPERSION, N_CELLS, WEIGHT
 from cafelearn._solver.kernels.centers import rounded
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
+from cafelearn._solver.kernels.vectors import maximum, minimum
 
 
 class Weighting(NamedTuple):
@@ -80,7 +81,7 @@ def log_mean_dispersion(cells, groups):
     peak, total = -np.inf, 0.0
     for l in range(len(cells)):
         for g in range(n_variables):
-            peak = max(peak, _log_total(cells, groups, l, g))
+            peak = maximum(peak, _log_total(cells, groups, l, g))
     if peak == -np.inf:
         return peak
     for l in range(len(cells)):
@@ -103,7 +104,7 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
         weights, smallest, total = cells[l, WEIGHT], np.inf, 0.0
         for g in range(n_variables):
             log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
-            smallest = min(smallest, log_d)
+            smallest = minimum(smallest, log_d)
         for g in range(n_variables):
             v = groups.order[groups.bounds[g]]
             log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
@@ -135,7 +136,7 @@ def log_objective(cells, log_offset, p, groups):
                 if weight > 0 and log_d > -np.inf:
                     term = p * np.log(weight) + log_d
                     if round == 0:
-                        peak = max(peak, term)
+                        peak = maximum(peak, term)
                     else:
                         total += np.exp(term - peak)
         if peak == -np.inf:
@@ -152,7 +153,7 @@ def _log_total(cells, groups, l, g):
     if end == first + 1:
         return peak
     for place in range(first + 1, end):
-        peak = max(peak, log_dispersion[groups.order[place]])
+        peak = maximum(peak, log_dispersion[groups.order[place]])
     if peak == -np.inf:
         return peak
     total = 0.0
@@ -164,7 +165,7 @@ def _log_total(cells, groups, l, g):
 @njit(**EXACT)
 def _log_add(a, b):
     """log(exp(a) + exp(b))."""
-    high, low = max(a, b), min(a, b)
+    high, low = maximum(a, b), minimum(a, b)
     if low == -np.inf:
         return high
     return high + np.log1p(np.exp(low - high))
