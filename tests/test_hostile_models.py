@@ -221,7 +221,7 @@ def test_an_array_by_another_name_is_checked(tmp_path):
         for name, data in members.items():
             new.writestr(name, data)
     with pytest.raises(
-        ModelFileError, match=r"\.dat is damaged: it does not have the size in its header"
+        ModelFileError, match=r"\.dat is damaged: its size does not match its header"
     ):
         load_model(path)
 

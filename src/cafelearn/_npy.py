@@ -33,5 +33,5 @@ def read_header(file, size):
         raise ValueError("it holds objects")
     sound = all(type(length) is int and length >= 0 for length in shape)
     if not sound or math.prod(shape) * dtype.itemsize + start.tell() != size:
-        raise ValueError("it does not have the size in its header")
+        raise ValueError("its size does not match its header")
     return shape, dtype

@@ -63,12 +63,12 @@ class Finding(NamedTuple):
 
 def check_sizes(sizes):
     """Check the sizes of the clusters."""
-    # Relative to the largest: the sum of huge sample weights may overflow, and the sum of tiny
-    # ones is not a number of rows.
+    # Sizes are divided by the largest, because the sum of huge sample weights may overflow.
     k, largest = len(sizes), float(sizes.max())
     parts = float((sizes / largest).sum())
     n_rows = largest * parts
     if k > 1 and 1 / parts >= COLLAPSED:
+        # With very small or very large sample weights their sum is not a number of rows.
         counts = f" ({largest:,.0f} of {n_rows:,.0f})" if 1 <= n_rows < 1e15 else ""
         yield Finding(
             "collapsed",

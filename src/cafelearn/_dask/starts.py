@@ -4,9 +4,9 @@ Small collections are fetched whole. From larger ones a sample of distinct rows 
 with the shortest waiting times (`draws.coded_times`). The weight of a distinct row may be
 spread over many blocks, so this is a top-k query on a sum over blocks, as in the three-phase
 uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, then in at
-least one of C blocks the time that follows from its weight there is at most C x. In the first
-pass each block lists these rows; in the second pass the weights of all listed rows are summed;
-in the third pass the rows drawn are fetched.
+least one of the C blocks the time computed from its weight in that block alone is at most C x.
+In the first pass each block lists the rows for which this holds; in the second pass the weights
+of all listed rows are summed; in the third pass the rows drawn are fetched.
 """
 
 from functools import partial
@@ -19,9 +19,9 @@ from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
 from cafelearn._solver.starts import gapped_sample_job, sample_job, sample_seed
 
-# Kind of these entries in the cache.
+# Kind of the cache entries made here.
 STARTS = "starts"
-# Collections of more rows than this, and than twice `subsample`, are not fetched whole.
+# With subsample=None all rows are fetched, so collections of more rows are refused.
 FEW_ROWS = 20_000
 
 
@@ -58,7 +58,7 @@ def _draw(rows, frame):
 
 
 def name_candidates(rows, frame):
-    """Return for each query the codes of rows that may be drawn, and whether these are all."""
+    """Return for each query the codes of rows within its bound, and whether all rows are."""
     draw, found = _draw(rows, frame), []
     for query in frame.queries:
         times = draws.coded_times(draw.codes, query.salt, draw.mass)
@@ -134,7 +134,8 @@ def _draw_rows(blocks, extents, middle, queries, count):
         draws.positive_spans(extents.low, extents.high),
     )
     drawn, waiting = [None] * len(queries), list(range(len(queries)))
-    # Chosen so that slightly more rows than needed are expected below; it is seldom raised.
+    # Slightly more rows than needed are expected to have times below this bound, so it is
+    # seldom raised.
     bounds = [(count + 8 * np.sqrt(count) + 20) / extents.mass] * len(queries)
     while waiting:
         asked = [queries[i]._replace(bound=bounds[i] * blocks.n_blocks) for i in waiting]
@@ -168,9 +169,10 @@ def check_init(estimator, n_rows):
     owner = type(estimator).__name__
     if isinstance(estimator.init, str) and estimator.subsample is None and n_rows > FEW_ROWS:
         raise ValueError(
-            f"{owner}(subsample=None) needs the rows in memory, because starts on all rows "
-            f"draw from all of them. For a Dask collection of {n_rows:,} rows set subsample, "
-            "the number of rows that the starts run on, or give an array of centres as init."
+            f"{owner}(subsample=None) needs the rows in memory, because initial centres are "
+            f"then drawn from all of them. For a Dask collection of {n_rows:,} rows set "
+            "subsample, the number of rows that the starts run on, or give an array of centres "
+            "as init."
         )
 
 

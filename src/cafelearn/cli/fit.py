@@ -53,7 +53,8 @@ def fit(
         typer.Option(
             "-r",
             "--components",
-            help="Number of features to extract; half of all by default.",
+            help="Number of features to extract; by default half the number of columns after "
+            "encoding.",
             min=1,
         ),
     ] = None,

@@ -19,7 +19,7 @@ PARTITION = 8 * 2**20
 LARGE = 256 * 2**20
 # Estimate of the bytes of a task of Dask that reads a chunk.
 TASK = 1_000
-# Names of unnamed indexes in pandas and Dask.
+# Names that pandas and Dask write to Parquet files for an index without a name.
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
 
@@ -225,7 +225,7 @@ def _open_zarr(path):
 
 
 def _needed_by_zarr(array):
-    """Bytes to list the chunks of an array and to read all chunks of one range of rows."""
+    """Estimate the bytes needed to list all chunks and to read those of one range of rows."""
     shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
     n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
     rows = min(chunk[0], shape[0]) if shape else 0

@@ -112,7 +112,7 @@ def explain(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Show which features put a row in its cluster and not in the next one."""
+    """Show which features put a row in its cluster and not in the second nearest."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
@@ -165,7 +165,8 @@ def _load(path):
     model = load_model(path)
     if not isinstance(model, TabularCAFE):
         raise ValueError(
-            f"{path} contains a {type(model).__name__}; the command needs a model of cafe fit."
+            f"{path} contains a {type(model).__name__}; the command needs a model written by "
+            "cafe fit."
         )
     return model
 
@@ -203,7 +204,10 @@ def _show(run, found, name, place, most):
         {"feature": feature} | values.to_dict() for feature, values in found.iterrows()
     ]
     first, second = facts["first"], facts["second"]
-    run.say(f"{name[0].upper()}{name[1:]} is in cluster {first}; the next is cluster {second}")
+    run.say(
+        f"{name[0].upper()}{name[1:]} is in cluster {first}; the second nearest is cluster "
+        f"{second}"
+    )
     run.say(
         f"Distances {facts['first_distance']:.4g} and {facts['second_distance']:.4g}, "
         f"margin {facts['margin']:.3f}, p = {facts['p']:g}"

@@ -158,7 +158,7 @@ def _interrupts_heard():
 
 @contextmanager
 def session(command, quiet=False, as_json=False, debug=False):
-    """Run the body of a command in a Session; turn exceptions into lines and exit codes."""
+    """Run the body of a command in a Session; turn exceptions into messages and exit codes."""
     current = Session(command, quiet, as_json, debug)
     with warnings.catch_warnings(), _interrupts_heard():
         warnings.showwarning = current._warn

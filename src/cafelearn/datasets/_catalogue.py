@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set, with classes in the order of their codes and categorical attributes."""
+    """One data set: its classes in the order of their codes, and categorical attributes."""
 
     description: str
     classes: tuple[str, ...]

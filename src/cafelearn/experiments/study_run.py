@@ -110,7 +110,7 @@ class Study(Experiment):
         return {**found, **sizes, "n_classes": _n_classes(data.y)}
 
     def trial(self, sample):
-        """Return a sample of Iris."""
+        """Return the sample of the original Iris data, for the same task."""
         return StudySample("iris", "clean", 0, sample.task)
 
     def similar(self, sample):

@@ -39,8 +39,9 @@ class AgreementDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Axes with the heat map. With up to 16 candidates, the row labels show the sum of each
-        candidate's indices with the others, by which ``CAFE(selection="agreement")`` chooses.
+        Axes with the heat map. With up to 16 candidates, each row label also shows the sum of
+        the candidate's indices with the others, the criterion of
+        ``CAFE(selection="agreement")``.
     figure_ : matplotlib Figure
         Figure of the axes.
     im_ : matplotlib AxesImage
@@ -192,7 +193,7 @@ class AgreementDisplay:
                 fill=False,
                 edgecolor=COLORS[5],
                 linewidth=3,
-                # Half of the frame of an outer row is outside the axes.
+                # Half of the line width of an outer row's frame is outside the axes.
                 clip_on=False,
                 zorder=3,
             )

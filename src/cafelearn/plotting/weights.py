@@ -25,7 +25,8 @@ class WeightsDisplay:
     Parameters
     ----------
     weights : DataFrame or array-like of shape (n_clusters, n_features)
-        The weights. The labels of a data frame name clusters and features.
+        The weights. The index of a data frame gives the names of the clusters, its columns
+        those of the features.
 
     Attributes
     ----------

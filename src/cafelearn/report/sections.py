@@ -28,7 +28,7 @@ MOST_CLASSES = 40
 DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster.
 MOST_PAIRS = 10_000_000
-# Starts within this relative distance of the best count as having reached it.
+# A start reached the best one if their objectives differ by at most this relative difference.
 SAME_OBJECTIVE = 1e-6
 
 
@@ -161,9 +161,9 @@ def _above_best(objectives):
 
 
 def restart_charts(facts) -> list[dict]:
-    """Draw the path of the objective and the final objectives of all starts.
+    """Draw the objective of the best start by iteration and the final ones of all starts.
 
-    One pair of charts for each candidate that differs from the chosen one only in p.
+    One pair of charts for the chosen candidate and each that differs from it only in p.
     """
     made = []
     for i in facts.family:
@@ -228,8 +228,8 @@ def certificate_section(facts) -> dict:
         return {
             "table": None,
             "remark": "The claims compare all pairs of features in each cluster: for "
-            f"{count(facts.X.shape[1])} features these are {count(pairs)} pairs. Call "
-            "cafelearn.theory.certificate on the model to check them.",
+            f"{count(facts.X.shape[1])} features these are {count(pairs)} pairs, too many "
+            "for this report. Call cafelearn.theory.certificate on the model to check them.",
         }
     table = certificate(facts.model, facts.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}

@@ -125,7 +125,7 @@ def _starts(facts):
     clustered = f"The rows were clustered {times} by Minkowski weighted k-means"
     if len(models) == 1:
         kept = "" if starts == 1 else ", and the start with the lowest objective was kept"
-        return f"{clustered} at {exponent_name(facts.model.p)}{kept}: {facts.words}."
+        return f"{clustered} at {exponent_name(facts.model.p)}{kept}. Settings: {facts.words}."
     others = "them" if facts.cafe.selection == "agreement" else "the others"
     reason = (
         f"{SELECTIONS[facts.cafe.selection].text}; its mean adjusted Rand index with "

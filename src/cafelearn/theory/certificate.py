@@ -215,7 +215,7 @@ def _descent_rows(facts):
         "Fixed point: labels",
         facts.moved,
         0,
-        note="rows whose nearest centre is another one",
+        note="rows nearer to another centre",
     )
     yield _at_most(
         "Proposition 1: fixed point, centres",
@@ -223,7 +223,7 @@ def _descent_rows(facts):
         0.0,
         tolerance=facts.exact,
         why_not=facts.unfinished,
-        note="distance to the Minkowski centre, in ranges",
+        note="distance to the Minkowski centre, relative to the range",
     )
     error = np.abs(theory.feature_weights(facts.D, facts.p, facts.offset) - facts.weights).max()
     yield _at_most(
@@ -285,7 +285,7 @@ def _weight_rows(facts):
     )
     tiny = theory.feature_weights(D, 1 + 1e-9)
     yield _at_most(
-        "Corollary 2: p to 1 selects",
+        "Corollary 2: selection as p nears 1",
         np.abs(tiny - theory.selective_limit(D)).max(initial=0.0),
         0.0,
         tolerance=_tie_share(D),
@@ -293,7 +293,7 @@ def _weight_rows(facts):
     )
     large = theory.feature_weights(D, 1e9)
     yield _at_most(
-        "Corollary 3: p to infinity is uniform",
+        "Corollary 3: uniform weights as p grows",
         np.abs(large - 1 / facts.D.shape[1]).max(initial=0.0),
         0.0,
         tolerance=1e-6,
@@ -437,5 +437,5 @@ def _rescaling_rows(facts):
         wrong.sum(),
         0,
         why_not=facts.why_not,
-        note=_left_out(facts) or "pairs of features in the old order",
+        note=_left_out(facts) or "pairs of features whose order is not reversed",
     )

@@ -62,7 +62,7 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     p = _check_p(p)
     x = np.asarray(x, dtype=np.float64)
     if not x.size or not np.isfinite(x).all():
-        raise ValueError("minkowski_center needs at least one value, and finite ones.")
+        raise ValueError("minkowski_center needs at least one value, and all values finite.")
     columns = np.ascontiguousarray(x.reshape(len(x), -1))
     _, scale = data_scale(columns.min(axis=0), columns.max(axis=0))
     center, _ = one_cluster(columns, np.ones(len(x)), scale, p)

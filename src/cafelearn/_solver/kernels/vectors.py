@@ -24,7 +24,7 @@ def with_python_body(body):
 def prefer_wide_vectors(typingctx):
     """Request 512-bit vectors for the calling function; LLVM prefers 256 by default.
 
-    Also prevent inlining of this function, which would drop the attribute.
+    Also prevent inlining of the calling function, which would drop the attribute.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -95,7 +95,7 @@ def _flip(builder, rows):
 
 
 def _pointer(builder, array, place, lanes=1):
-    """Return a pointer to a number of an array, or to a vector of `lanes` numbers there."""
+    """Return a pointer to an array element, or to the vector of `lanes` elements from it on."""
     pointer = builder.gep(array.data, [place])
     if lanes == 1:
         return pointer
