@@ -105,6 +105,20 @@ def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
         assert error <= accuracy * np.ptp(x), seed
 
 
+@pytest.mark.parametrize("p", [2.5, 3.0, 4.0, 6.0])
+def test_dispersions_of_weights_of_many_sizes(p):
+    """The last step to a centre may be one along which the gradient is no straight line."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.standard_cauchy((8, 8)), 10 ** rng.uniform(-5, 5, 8)
+        model = fit(X, 1, p=p, n_init=1, sample_weight=weights)
+        away = np.abs(X.astype(np.longdouble) - model.cluster_centers_)
+        expected = weights @ away ** np.longdouble(p)
+        np.testing.assert_allclose(
+            model.dispersions_[0].astype(np.longdouble) / expected, 1, rtol=0, atol=p * 1e-9
+        )
+
+
 def test_huge_data_times_huge_weights():
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 5]

@@ -59,6 +59,8 @@ def _findings(case):
     findings = [*_sound(model, X, mass, lost)]
     if findings:
         return findings
+    # The range that counts as none is that of the type in which the rows were fitted.
+    X = X.astype(model.cluster_centers_.dtype)
     findings += [*_nearest(case, model, X), *_path(case, model)]
     if case["n_jobs"] > 1:
         findings += _same_bits(model, fit(case, X, weights, 1)[0])
@@ -95,7 +97,7 @@ def _sound(model, X, mass, lost):
 
 def _nearest(case, model, X):
     spans = X.max(axis=0).astype(oracle.Number) - X.min(axis=0)
-    varies = spans >= oracle.SMALLEST_SPAN[case["dtype"]]  # the others count as constant
+    varies = spans >= oracle.SMALLEST_SPAN[X.dtype.name]  # the others count as constant
     weights = model.feature_weights_ * varies
     away = oracle.distances(X, model.cluster_centers_, weights, case["p"])
     chosen = np.take_along_axis(away, model.labels_[:, None].astype(int), axis=1)[:, 0]

@@ -66,6 +66,9 @@ SAFETY = 8
 # Where the ratio of the last two steps shows that the estimate of the error fails, an error of
 # this many times the accepted one ends the search.
 BENT = 100
+# How much of a bend that two points may hide is ignored (p < 2): with SAFETY, an error of ten
+# times the accepted one is ruled out.
+HIDDEN = 160
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
 # Members whose range is below this count as equal: the scale that brings it near 1 would
@@ -165,7 +168,12 @@ def refine(cell, sums, geometry):
             last = abs(z - cell[LAST])
             exact = abs(step) * (step / last) ** 2 <= BENT * reach
         # The gradient falls from here to 0 at the target; the spread falls by its integral.
-        change = 0.5 * p * gradient * (target - z) * scale
+        way = (target - z) * scale
+        change = 0.5 * p * gradient * way
+        # The integral of a straight line, of which the curvature may show that it is none.
+        curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
+        bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
+        exact &= not bent or rounded(target, single) == z
     else:
         value = gradient
         target, exact, change = _between_neighbours(cell, sums, p - 1, reach, single)
@@ -323,7 +331,12 @@ def _between_neighbours(cell, sums, q, reach, single):
     # the gap are farther away than the points are apart; else their clearance bounds it.
     clearance = min(min(z, root) - below, above - max(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
-    if max(abs(z - last), step) <= min(clearance, last - below, above - last):
+    room = min(clearance, last - below, above - last)
+    if max(abs(z - last), step) <= room:
+        # The bend is a mean, close to 0 if the slope is smallest between the points. The bend
+        # at z differs from it by at most `hidden`, usually by far less.
+        hidden = 0.5 * (1 - q) * (2 - q) * slope * abs(z - last) / (room * room * scale)
+        bend = max(bend, hidden / HIDDEN)
         error = min(error, step * (step * scale * bend / growth))
     if SAFETY * error <= reach:
         return root, True, change
