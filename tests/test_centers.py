@@ -58,10 +58,10 @@ def test_far_tighter_than_promised_on_ordinary_data(p):
 
 def test_two_points_where_the_rest_of_the_gradient_is_equally_steep():
     """The slope between 9169 and 9381 is smallest in the middle of these two points."""
-    x = np.array(
-        [8386, 8465, 8605, 8615, 8617, 8647, 8657, 8673, 8784, 8965, 9158, 9162, 9169]
-        + [9381, 9387, 9566, 9604, 9730, 9754, 9797, 9798, 9834, 9971, 9977, 9982, 9998.0]
-    )
+    x = np.r_[
+        [8386, 8465, 8605, 8615, 8617, 8647, 8657, 8673, 8784, 8965, 9158, 9162, 9169],
+        [9381, 9387, 9566, 9604, 9730, 9754, 9797, 9798, 9834, 9971, 9977, 9982, 9998.0],
+    ]
     # The next point of the search is 9265.68, and the slopes differ by 7e-5 of themselves.
     start = np.array([[9309.887365162875]])
     _, feature_scale = data_scale(x[[0]], x[[-1]])

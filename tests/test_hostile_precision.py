@@ -91,6 +91,21 @@ def test_centres_of_heavy_tails(p, accuracy):
         assert error <= accuracy * np.ptp(X)
 
 
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 5e-9), (np.float32, 1e-5)])
+@pytest.mark.parametrize("p", [1.001, 1.01, 1.1, 1.3])
+def test_dispersions_about_centres_of_heavy_tails_are_the_smallest(p, dtype, accuracy):
+    """A small part of the range may be far more than the distances of most members."""
+    for seed in range(8):
+        x = (np.random.default_rng(seed).standard_cauchy(1000) ** 3).astype(dtype)
+        model = fit(x[:, None], 1, p=p, n_init=1)
+        x = x.astype(np.longdouble)
+        found, best = (
+            (np.abs(x - center) ** np.longdouble(p)).sum()
+            for center in (model.cluster_centers_[0, 0], reference.center(x, p))
+        )
+        assert found <= (1 + accuracy) * best, seed
+
+
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-7), (np.float32, 1e-4)])
 @pytest.mark.parametrize("p", [3.0, 4.0, 5.0])
 def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):

@@ -79,6 +79,10 @@ CORPUS = [
     FIT
     | {"seed": 1843086533, "kind": "integers", "rows": 129, "columns": 1}
     | {"dtype": "float64", "n_clusters": 4, "p": 1.5},
+    # A centre that was off by little of the range, but by much of the usual distance.
+    FIT
+    | {"seed": 492198738, "kind": "heavy_tails", "rows": 5242, "columns": 1}
+    | {"n_clusters": 2, "weighting": "uniform"},
     # Dispersions after a step along which the gradient is no straight line.
     FIT
     | {"seed": 2010427402, "kind": "rounded", "rows": 3, "columns": 16, "dtype": "float64"}

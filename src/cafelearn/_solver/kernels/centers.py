@@ -69,6 +69,8 @@ BENT = 100
 # How much of a bend that two points may hide is ignored (p < 2): with SAFETY, an error of ten
 # times the accepted one is ruled out.
 HIDDEN = 160
+# A centre's error may raise its dispersion by this many times the accepted error.
+FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
 # Members whose range is below this count as equal: the scale that brings it near 1 would
@@ -157,6 +159,11 @@ def refine(cell, sums, geometry):
         return
     span = cell[SPAN]
     reach = geometry.tolerance * span
+    # Less where the objective would feel it: on the way to the root the spread falls by at most
+    # p times the gradient here times the way.
+    fall = p * abs(gradient) * scale * span
+    if fall > FELT * spread:
+        reach *= FELT * spread / fall
     if p > 2:
         value, step = _newton(sums, p)
         value, step = value / scale, step / scale
