@@ -7,6 +7,7 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
+from cafelearn._solver.descent import descend, one_cluster_problem
 
 
 def fit(X, k, sample_weight=None, **options):
@@ -118,6 +119,21 @@ def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
         model = fit(x[:, None], 1, p=p, n_init=1, sample_weight=weights)
         error = abs(model.cluster_centers_[0, 0] - reference.center(x, p, weights))
         assert error <= accuracy * np.ptp(x), seed
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [(np.float64, 2.0**-200), (np.float32, 2.0**-40)])
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 4.7, 9.0])
+def test_a_centre_far_from_members_of_a_tiny_range(p, dtype, tiny):
+    x = np.array([-1.1, 0.3, 1.8]) * tiny
+    problem = one_cluster_problem(x[:, None].astype(dtype), p)
+    for start in (0.5, 1.0, -1.0):
+        result = descend(
+            x[:, None].astype(dtype), np.ones(3), np.array([[start]]), np.ones(1), problem
+        )
+        expected = reference.center(x / tiny, p)
+        np.testing.assert_allclose(result.centers[0, 0] / tiny, expected, atol=2e-5)
+        spread = np.log((np.abs(x / tiny - expected) ** p).sum()) + p * np.log(tiny)
+        np.testing.assert_allclose(result.log_dispersions[0, 0], spread, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("p", [2.5, 3.0, 4.0, 6.0])

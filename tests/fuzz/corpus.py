@@ -83,6 +83,17 @@ CORPUS = [
     FIT
     | {"seed": 492198738, "kind": "heavy_tails", "rows": 5242, "columns": 1}
     | {"n_clusters": 2, "weighting": "uniform"},
+    # A centre that comes from far away to members of a tiny range.
+    FIT
+    | {"seed": 1519877861, "kind": "almost_tied", "rows": 9, "columns": 16, "weights": "wide"}
+    | {"n_clusters": 4, "p": 4.726161427049602},
+    # Rows that move between centres at distances that count as zero.
+    FIT
+    | {"seed": 117353741, "kind": "subnormal", "rows": 257, "columns": 33, "n_clusters": 2}
+    | {"dtype": "float64", "weights": "far_from_one", "p": 1.5290233440610126},
+    FIT
+    | {"seed": 1704835254, "kind": "outlier", "rows": 8192, "columns": 1, "p": 4.0}
+    | {"offset": 0.001},
     # Dispersions after a step along which the gradient is no straight line.
     FIT
     | {"seed": 2010427402, "kind": "rounded", "rows": 3, "columns": 16, "dtype": "float64"}

@@ -148,10 +148,13 @@ def refine(cell, sums, geometry):
     if p == 2:
         step = -sums[GRADIENT_BELOW] / sums[MASS]
         correction = sums[MASS] * step * step
-        cell[CENTER] = rounded(z + step / scale, single)
+        target = rounded(z + step / scale, single)
         # The shifted formula loses digits when the shift dominates; sum again about the mean.
         if correction < 0.999 * spread or cell[PASSES] > 2:
+            cell[CENTER] = target
             _close(cell, spread - correction, p)
+        else:
+            _move(cell, target, p)
         return
     gradient = sums[GRADIENT_BELOW] - sums[GRADIENT_ABOVE]
     if gradient == 0:
@@ -196,9 +199,20 @@ def refine(cell, sums, geometry):
         _remember_slope(cell, z)
         _close(cell, spread, p)
     else:
-        cell[CENTER] = target
-        if p > HUGE:
-            cell[SCALE] = fitting_scale(cell[LEAST], cell[MOST], target, p)
+        _move(cell, target, p)
+
+
+@njit(**EXACT)
+def _move(cell, place, p):
+    """Move the search to another place, with a scale that fits there.
+
+    Coming from far away, the scale may be one for distances far above the members' range. For
+    p < 2 their powers do not vanish.
+    """
+    cell[CENTER] = place
+    reach = max(cell[MOST] - place, place - cell[LEAST])
+    if p > HUGE or (p >= 2 and not fits(cell[SCALE], reach, p)):
+        cell[SCALE] = fitting_scale(cell[LEAST], cell[MOST], place, p)
 
 
 @njit(**EXACT)
