@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import reference
-from cafelearn._solver.descent import one_cluster
+from cafelearn._solver.descent import descend, one_cluster, one_cluster_problem
+from cafelearn._solver.scales import data_scale
 from cafelearn.theory import minkowski_center
 
 EXPONENTS = (1.001, 1.1, 1.5, 2.0, 3.0, 10.0, 50.0)
@@ -53,6 +54,21 @@ def test_far_tighter_than_promised_on_ordinary_data(p):
     x = CASES["normal"]
     error = abs(minkowski_center(x, p) - float(reference.precise_center(x, p)))
     assert error <= 2e-10 * np.ptp(x)
+
+
+def test_two_points_where_the_rest_of_the_gradient_is_equally_steep():
+    """The slope between 9169 and 9381 is smallest in the middle of these two points."""
+    x = np.r_[
+        [8386, 8465, 8605, 8615, 8617, 8647, 8657, 8673, 8784, 8965, 9158, 9162, 9169],
+        [9381, 9387, 9566, 9604, 9730, 9754, 9797, 9798, 9834, 9971, 9977, 9982, 9998.0],
+    ]
+    # The next point of the search is 9265.68, and the slopes differ by 7e-5 of themselves.
+    start = np.array([[9309.887365162875]])
+    _, feature_scale = data_scale(x[[0]], x[[-1]])
+    problem = one_cluster_problem(x[:, None], 1.5)
+    result = descend(x[:, None], np.ones(len(x)), start, feature_scale, problem)
+    error = abs(result.centers[0, 0] - float(reference.precise_center(x, 1.5)))
+    assert error <= 1e-10 * np.ptp(x)
 
 
 def test_special_exponents():

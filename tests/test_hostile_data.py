@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn.diagnosis import DiagnosisWarning
 
 # A hang is a failure, and so is a crash; the first fit may have to compile.
 SECONDS = 300
@@ -352,3 +354,14 @@ def test_k_means_plus_plus_where_powers_of_distances_nearly_vanish():
     X = np.array([[0.0], [2.0**-21], [2.0**-21 * 1.5], [1.0]])
     model = MinkowskiWeightedKMeans(3, p=50.0, init="k-means++", n_init=5, random_state=0)
     assert sorted(np.bincount(model.fit(X).labels_)) == [1, 1, 2]
+
+
+def test_k_means_plus_plus_where_waiting_times_overflow():
+    """More than 5,000 rows, whose times are drawn by codes; some powers are subnormal."""
+    X = np.r_[np.linspace(0, 2.0**-19, 5_000), 1.0][:, None]
+    model = MinkowskiWeightedKMeans(2, p=50.0, init="k-means++", n_init=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosisWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X)
+    assert sorted(np.bincount(model.labels_)) == [1, 5_000]

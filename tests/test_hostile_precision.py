@@ -7,6 +7,7 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
+from cafelearn._solver.descent import descend, one_cluster_problem
 
 
 def fit(X, k, sample_weight=None, **options):
@@ -91,6 +92,21 @@ def test_centres_of_heavy_tails(p, accuracy):
         assert error <= accuracy * np.ptp(X)
 
 
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 5e-9), (np.float32, 1e-5)])
+@pytest.mark.parametrize("p", [1.001, 1.01, 1.1, 1.3])
+def test_dispersions_about_centres_of_heavy_tails_are_the_smallest(p, dtype, accuracy):
+    """A small part of the range may be far more than the distances of most members."""
+    for seed in range(8):
+        x = (np.random.default_rng(seed).standard_cauchy(1000) ** 3).astype(dtype)
+        model = fit(x[:, None], 1, p=p, n_init=1)
+        x = x.astype(np.longdouble)
+        found, best = (
+            (np.abs(x - center) ** np.longdouble(p)).sum()
+            for center in (model.cluster_centers_[0, 0], reference.center(x, p))
+        )
+        assert found <= (1 + accuracy) * best, seed
+
+
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-7), (np.float32, 1e-4)])
 @pytest.mark.parametrize("p", [3.0, 4.0, 5.0])
 def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
@@ -103,6 +119,35 @@ def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
         model = fit(x[:, None], 1, p=p, n_init=1, sample_weight=weights)
         error = abs(model.cluster_centers_[0, 0] - reference.center(x, p, weights))
         assert error <= accuracy * np.ptp(x), seed
+
+
+@pytest.mark.parametrize(("dtype", "tiny"), [(np.float64, 2.0**-200), (np.float32, 2.0**-40)])
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 4.7, 9.0])
+def test_a_centre_far_from_members_of_a_tiny_range(p, dtype, tiny):
+    x = np.array([-1.1, 0.3, 1.8]) * tiny
+    problem = one_cluster_problem(x[:, None].astype(dtype), p)
+    for start in (0.5, 1.0, -1.0):
+        result = descend(
+            x[:, None].astype(dtype), np.ones(3), np.array([[start]]), np.ones(1), problem
+        )
+        expected = reference.center(x / tiny, p)
+        np.testing.assert_allclose(result.centers[0, 0] / tiny, expected, atol=2e-5)
+        spread = np.log((np.abs(x / tiny - expected) ** p).sum()) + p * np.log(tiny)
+        np.testing.assert_allclose(result.log_dispersions[0, 0], spread, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("p", [2.5, 3.0, 4.0, 6.0])
+def test_dispersions_of_weights_of_many_sizes(p):
+    """The last step to a centre may be one along which the gradient is no straight line."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.standard_cauchy((8, 8)), 10 ** rng.uniform(-5, 5, 8)
+        model = fit(X, 1, p=p, n_init=1, sample_weight=weights)
+        away = np.abs(X.astype(np.longdouble) - model.cluster_centers_)
+        expected = weights @ away ** np.longdouble(p)
+        np.testing.assert_allclose(
+            model.dispersions_[0].astype(np.longdouble) / expected, 1, rtol=0, atol=p * 1e-9
+        )
 
 
 def test_huge_data_times_huge_weights():

@@ -67,6 +67,43 @@ CORPUS = [
     FIT
     | {"seed": 935058247, "kind": "almost_tied", "rows": 20, "columns": 8, "dtype": "float64"}
     | {"p": 1.02, "offset": "fixed", "init": "k-means++"},
+    # Rows of float32 that are fitted in float64, in which the range of each column counts.
+    FIT
+    | {"seed": 795173827, "kind": "subnormal", "rows": 2, "columns": 8, "n_clusters": 2}
+    | {"p": 50.0},
+    # Waiting times that overflow beyond 5,000 rows.
+    FIT
+    | {"seed": 1768041817, "kind": "heavy_tails", "rows": 5001, "columns": 1, "p": 50.0}
+    | {"dtype": "float64", "n_clusters": 2, "offset": "mean", "init": "k-means++"},
+    # A centre between two points where the rest of the gradient is equally steep.
+    FIT
+    | {"seed": 1843086533, "kind": "integers", "rows": 129, "columns": 1}
+    | {"dtype": "float64", "n_clusters": 4, "p": 1.5},
+    # A centre that was off by little of the range, but by much of the usual distance.
+    FIT
+    | {"seed": 492198738, "kind": "heavy_tails", "rows": 5242, "columns": 1}
+    | {"n_clusters": 2, "weighting": "uniform"},
+    # A centre that comes from far away to members of a tiny range.
+    FIT
+    | {"seed": 1519877861, "kind": "almost_tied", "rows": 9, "columns": 16, "weights": "wide"}
+    | {"n_clusters": 4, "p": 4.726161427049602},
+    # Rows that move between centres at distances that count as zero.
+    FIT
+    | {"seed": 117353741, "kind": "subnormal", "rows": 257, "columns": 33, "n_clusters": 2}
+    | {"dtype": "float64", "weights": "far_from_one", "p": 1.5290233440610126},
+    FIT
+    | {"seed": 1704835254, "kind": "outlier", "rows": 8192, "columns": 1, "p": 4.0}
+    | {"offset": 0.001},
+    # Dispersions after a step along which the gradient is no straight line.
+    FIT
+    | {"seed": 2010427402, "kind": "rounded", "rows": 3, "columns": 16, "dtype": "float64"}
+    | {"weights": "wide", "n_clusters": 1, "p": 3.0, "weighting": "uniform"},
+    FIT
+    | {"seed": 2926880, "kind": "heavy_tails", "rows": 255, "columns": 15, "dtype": "float64"}
+    | {"weights": "wide", "n_clusters": 1, "p": 4.0, "init": "anomalous"},
+    FIT
+    | {"seed": 1565036918, "kind": "heavy_tails", "rows": 63, "columns": 8}
+    | {"dtype": "float64", "weights": "wide", "n_clusters": 1, "p": 3.1304878261715454},
     # A Feather file with damaged notes of pandas.
     {"what": "tables", "how": "bytes", "seed": 1155730646, "file": 9},
     {"what": "tables", "how": "bytes", "seed": 1175949915, "file": 9},

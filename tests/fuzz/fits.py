@@ -59,7 +59,10 @@ def _findings(case):
     findings = [*_sound(model, X, mass, lost)]
     if findings:
         return findings
-    findings += [*_nearest(case, model, X), *_path(case, model)]
+    # The range that counts as none is that of the type in which the rows were fitted.
+    X = X.astype(model.cluster_centers_.dtype)
+    away = _distances(case, model, X)
+    findings += [*_nearest(case, model, *away), *_path(case, model, *away)]
     if case["n_jobs"] > 1:
         findings += _same_bits(model, fit(case, X, weights, 1)[0])
     if oracle.is_doubtful(X, model.labels_, mass):
@@ -93,28 +96,38 @@ def _sound(model, X, mass, lost):
         yield f"predict differs from labels_: {moved} rows"
 
 
-def _nearest(case, model, X):
+def _distances(case, model, X):
+    """Distances of all rows from all centres, and that up to which they may count as zero."""
     spans = X.max(axis=0).astype(oracle.Number) - X.min(axis=0)
-    varies = spans >= oracle.SMALLEST_SPAN[case["dtype"]]  # the others count as constant
+    varies = spans >= oracle.SMALLEST_SPAN[X.dtype.name]  # the others count as constant
     weights = model.feature_weights_ * varies
     away = oracle.distances(X, model.cluster_centers_, weights, case["p"])
+    exponent = VANISHING[case["dtype"]]
+    power = case["p"] if case["p"] <= LARGEST_PLAIN[case["dtype"]] else 1
+    return away, spans.max() * len(spans) * oracle.Number(2) ** (exponent / power)
+
+
+def _nearest(case, model, away, vanishing):
     chosen = np.take_along_axis(away, model.labels_[:, None].astype(int), axis=1)[:, 0]
     excess = (chosen / np.maximum(away.min(axis=1), np.finfo(oracle.Number).tiny)) - 1
     # Where only distances are left whose powers vanish, all centres are equally near.
-    exponent = VANISHING[case["dtype"]]
-    power = case["p"] if case["p"] <= LARGEST_PLAIN[case["dtype"]] else 1
-    vanishing = spans.max() * len(spans) * oracle.Number(2) ** (exponent / power)
     excess[chosen <= vanishing] = 0
     if (excess > ROUNDING[case["dtype"]]).any():
         row = int(np.argmax(excess))
         yield f"labels: row {row} is {float(excess[row]):.2g} farther than from its nearest"
 
 
-def _path(case, model):
+def _path(case, model, away, vanishing):
     path = model.objective_path_
     constant = case["offset"] != "mean" or case["weighting"] == "uniform"
     # Objectives outside of the range of floats have no digits left to compare.
     if not constant or not ((path > 1e-290) & (path < 1e300)).all():
+        return
+    # A row at a distance of zero from several centres may move to the worse one, even from a
+    # cluster that is lost by that.
+    alike = away <= vanishing
+    lost = len(np.unique(model.labels_)) < model.n_clusters
+    if (alike.sum(axis=1) > 1).any() or (lost and (alike & (away > 0)).any()):
         return
     rise = np.diff(path) / path[:-1]
     if len(rise) and rise.max() > RISE[case["dtype"]]:

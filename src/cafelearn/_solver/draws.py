@@ -117,12 +117,11 @@ def waiting_times(draw, rng, pull):
     """Draw a waiting time for each distinct row: an exponential variable divided by `pull`.
 
     The rows with the shortest times are a sample without replacement, in proportion to
-    `pull`. The time is infinite where `pull` is 0.
+    `pull`. The time is infinite where `pull` is 0 or below about 2^-1020.
     """
     if draw.codes is not None:
         return coded_times(draw.codes, new_salt(rng), pull)
-    with np.errstate(divide="ignore", over="ignore"):
-        return rng.exponential(size=len(pull)) / pull
+    return _times(rng.exponential(size=len(pull)), pull)
 
 
 def new_salt(rng):
@@ -132,8 +131,12 @@ def new_salt(rng):
 
 def coded_times(codes, salt, pull):
     """Compute the waiting times of distinct rows from their codes."""
-    with np.errstate(divide="ignore"):
-        return _exponentials(codes, salt) / pull
+    return _times(_exponentials(codes, salt), pull)
+
+
+def _times(exponentials, pull):
+    with np.errstate(divide="ignore", over="ignore"):
+        return exponentials / pull
 
 
 @njit(**MAKES)

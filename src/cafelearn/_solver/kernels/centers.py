@@ -66,6 +66,11 @@ SAFETY = 8
 # At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
 # two steps, is at most this many times the accepted error.
 BENT = 100
+# How much of a bend that two points may hide is ignored (p < 2): with SAFETY, an error of ten
+# times the accepted one is ruled out.
+HIDDEN = 160
+# A centre's error may raise its dispersion by this many times the accepted error.
+FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
 # Members whose range is below this count as equal, because the scale that brings the range near
@@ -143,10 +148,13 @@ def refine(cell, sums, geometry):
     if p == 2:
         step = -sums[GRADIENT_BELOW] / sums[MASS]
         correction = sums[MASS] * step * step
-        cell[CENTER] = rounded(z + step / scale, single)
+        target = rounded(z + step / scale, single)
         # The shifted formula loses digits when the shift dominates; sum again about the mean.
         if correction < 0.999 * spread or cell[PASSES] > 2:
+            cell[CENTER] = target
             _close(cell, spread - correction, p)
+        else:
+            _move(cell, target, p)
         return
     gradient = sums[GRADIENT_BELOW] - sums[GRADIENT_ABOVE]
     if gradient == 0:
@@ -154,6 +162,11 @@ def refine(cell, sums, geometry):
         return
     span = cell[SPAN]
     reach = geometry.tolerance * span
+    # Less where the objective would feel it: on the way to the root the spread falls by at most
+    # p times the gradient here times the way.
+    fall = p * abs(gradient) * scale * span
+    if fall > FELT * spread:
+        reach *= FELT * spread / fall
     if p > 2:
         value, step = _newton(sums, p)
         value, step = value / scale, step / scale
@@ -165,7 +178,12 @@ def refine(cell, sums, geometry):
             last = abs(z - cell[LAST])
             exact = abs(step) * (step / last) ** 2 <= BENT * reach
         # The gradient is nearly linear from here to 0 at the target; integrate it.
-        change = 0.5 * p * gradient * (target - z) * scale
+        way = (target - z) * scale
+        change = 0.5 * p * gradient * way
+        # The curvature shows where it is not linear enough for that.
+        curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
+        bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
+        exact &= not bent or rounded(target, single) == z
     else:
         value = gradient
         target, exact, change = _between_neighbours(cell, sums, p - 1, reach, single)
@@ -181,9 +199,20 @@ def refine(cell, sums, geometry):
         _remember_slope(cell, z)
         _close(cell, spread, p)
     else:
-        cell[CENTER] = target
-        if p > HUGE:
-            cell[SCALE] = fitting_scale(cell[LEAST], cell[MOST], target, p)
+        _move(cell, target, p)
+
+
+@njit(**EXACT)
+def _move(cell, place, p):
+    """Move the search to another place, with a scale that fits there.
+
+    Coming from far away, the scale may be one for distances far above the members' range. For
+    p < 2 their powers do not vanish.
+    """
+    cell[CENTER] = place
+    reach = max(cell[MOST] - place, place - cell[LEAST])
+    if p > HUGE or (p >= 2 and not fits(cell[SCALE], reach, p)):
+        cell[SCALE] = fitting_scale(cell[LEAST], cell[MOST], place, p)
 
 
 @njit(**EXACT)
@@ -329,7 +358,12 @@ def _between_neighbours(cell, sums, q, reach, single):
     # bounds the error.
     clearance = min(min(z, root) - below, above - max(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
-    if max(abs(z - last), step) <= min(clearance, last - below, above - last):
+    room = min(clearance, last - below, above - last)
+    if max(abs(z - last), step) <= room:
+        # The bend is a mean, close to 0 if the slope is smallest between the points. The bend
+        # at z differs from it by at most `hidden`, usually by far less.
+        hidden = 0.5 * (1 - q) * (2 - q) * slope * abs(z - last) / (room * room * scale)
+        bend = max(bend, hidden / HIDDEN)
         error = min(error, step * (step * scale * bend / growth))
     if SAFETY * error <= reach:
         return root, True, change
