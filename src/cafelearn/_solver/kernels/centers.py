@@ -57,6 +57,7 @@ from cafelearn._solver.kernels.sums import (
 )
 from cafelearn._solver.kernels.sums import HIGH as LARGEST
 from cafelearn._solver.kernels.sums import LOW as SMALLEST
+from cafelearn._solver.kernels.vectors import maximum, minimum
 
 # After this many passes the search bisects the bracket; after twice as many it ends. Ten passes
 # are usual; the limits only bound the work on data made to defeat the interpolation.
@@ -108,7 +109,7 @@ def begin(cell, sums, p, single):
     cell[LOW], cell[HIGH] = low - 1e-3 * span, high + 1e-3 * span
     cell[LEAST], cell[MOST] = low, high
     z = cell[CENTER]
-    usable = fits(cell[SCALE], max(high - z, z - low), p)
+    usable = fits(cell[SCALE], maximum(high - z, z - low), p)
     if not usable:
         if not low <= z <= high:
             cell[CENTER] = rounded(low + 0.5 * span, single)
@@ -122,7 +123,7 @@ def begin(cell, sums, p, single):
 @njit(**EXACT)
 def fits(scale, reach, p):
     """Check that powers of numbers up to scale * reach stay well inside the range of floats."""
-    return reach > 0 and abs(np.log2(scale * reach)) * max(p, 2.0) < 60
+    return reach > 0 and abs(np.log2(scale * reach)) * maximum(p, 2.0) < 60
 
 
 @njit(**EXACT)
@@ -132,7 +133,7 @@ def fitting_scale(low, high, center, p):
     It is a power of two, so that scaling does not round, unless the exponent is so large
     that even powers of 1/2 vanish.
     """
-    reach = max(high - center, center - low)
+    reach = maximum(high - center, center - low)
     return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
 
 
@@ -172,7 +173,7 @@ def refine(cell, sums, geometry):
         value, step = value / scale, step / scale
         target = z + step
         # A Newton step leaves an error of order step^2, or step^(p - 1) for p < 3.
-        exact = (abs(target - z) / span) ** min(p - 1, 2.0) * span <= reach
+        exact = (abs(target - z) / span) ** minimum(p - 1, 2.0) * span <= reach
         if exact and cell[PASSES] > 1:
             # The error is larger if the gradient bends on a length far below the range.
             last = abs(z - cell[LAST])
@@ -210,7 +211,7 @@ def _move(cell, place, p):
     p < 2 their powers do not vanish.
     """
     cell[CENTER] = place
-    reach = max(cell[MOST] - place, place - cell[LEAST])
+    reach = maximum(cell[MOST] - place, place - cell[LEAST])
     if p > HUGE or (p >= 2 and not fits(cell[SCALE], reach, p)):
         cell[SCALE] = fitting_scale(cell[LEAST], cell[MOST], place, p)
 
@@ -287,9 +288,9 @@ def _next_place(cell, sums, value, target, p, single):
             rise = cell[VALUE_HIGH] - cell[VALUE_LOW]
             target = low - cell[VALUE_LOW] * (high - low) / rise
         if p < 2 and value > 0 and sums[BELOW] > low:
-            target = min(target, sums[BELOW])
+            target = minimum(target, sums[BELOW])
         elif p < 2 and value < 0 and sums[ABOVE] < high:
-            target = max(target, sums[ABOVE])
+            target = maximum(target, sums[ABOVE])
         target = rounded(target, single)
         if low < target < high:
             return target
@@ -327,7 +328,7 @@ def _between_neighbours(cell, sums, q, reach, single):
     if left > 0:
         rest -= at_below * left**q
         slope -= at_below * left ** (q - 1)
-    slope = max(q * slope, 0.0)
+    slope = maximum(q * slope, 0.0)
     last, bend = cell[LAST], np.inf
     if cell[PASSES] > 1 and cell[GAP] == below:
         # Two points in this gap show how far the rest is from a straight line.
@@ -356,18 +357,18 @@ def _between_neighbours(cell, sums, q, reach, single):
     # the gradient. The bend measured between this point and the last is valid if the ends of
     # the gap are farther away than the points are apart; otherwise the clearance from the ends
     # bounds the error.
-    clearance = min(min(z, root) - below, above - max(z, root))
+    clearance = minimum(minimum(z, root) - below, above - maximum(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
-    room = min(clearance, last - below, above - last)
-    if max(abs(z - last), step) <= room:
+    room = minimum(minimum(clearance, last - below), above - last)
+    if maximum(abs(z - last), step) <= room:
         # The bend is a mean, close to 0 if the slope is smallest between the points. The bend
         # at z differs from it by at most `hidden`, usually by far less.
         hidden = 0.5 * (1 - q) * (2 - q) * slope * abs(z - last) / (room * room * scale)
-        bend = max(bend, hidden / HIDDEN)
-        error = min(error, step * (step * scale * bend / growth))
+        bend = maximum(bend, hidden / HIDDEN)
+        error = minimum(error, step * (step * scale * bend / growth))
     if SAFETY * error <= reach:
         return root, True, change
-    if step <= reach and not _is_straight(slope, min(at_below, at_above), step * scale, q):
+    if step <= reach and not _is_straight(slope, minimum(at_below, at_above), step * scale, q):
         # Half the accepted error: the next pass shows on which side of this point the root is.
         return z + np.copysign(0.5 * reach, root - z), False, 0.0
     return root, step <= reach, change
@@ -391,7 +392,7 @@ def _singular_root(near, far, width, rest, slope, origin, q):
     Returns y and the derivative with respect to y there.
     """
     low, high = 0.0, (0.5 * width) ** q
-    u = min(max((far * width**q - rest + slope * origin) / near, 0.0), high)
+    u = minimum(maximum((far * width**q - rest + slope * origin) / near, 0.0), high)
     y = u ** (1 / q)
     for _ in range(60):
         value = near * u - far * (width - y) ** q + rest + slope * (y - origin)
