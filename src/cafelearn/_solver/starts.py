@@ -309,7 +309,9 @@ def _run_tasks(tasks, n_jobs):
     n_threads = effective_n_jobs(n_jobs)
     X = tasks[0][0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    by_rows = len(tasks) < 2 * n_threads and n_chunks >= 2 * n_threads
+    # Refinements differ in length, so that one of them may run long after the others.
+    few = len(tasks) < 2 * n_threads or tasks[0][0].refining
+    by_rows = few and n_chunks >= 2 * n_threads
     # Batches reduce the overhead of many short fits.
     batch = max(1, len(tasks) // (16 * n_threads))
     batches = [tasks[i : i + batch] for i in range(0, len(tasks), batch)]
