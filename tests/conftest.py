@@ -36,6 +36,33 @@ def make_blobs(n_rows=400, n_features=6, n_clusters=3, n_noise=2, seed=0):
     return X, y
 
 
+def with_gaps(X, share=0.2, seed=0):
+    """A copy with this share of the entries missing; every row keeps one."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.random(X.shape) < share
+    gaps[np.arange(len(X)), rng.integers(X.shape[1], size=len(X))] = False
+    return np.where(gaps, np.nan, X)
+
+
+FITTED = (
+    "cluster_centers_",
+    "feature_weights_",
+    "dispersions_",
+    "inertia_",
+    "objective_path_",
+    "init_objectives_",
+    "n_iter_",
+    "stop_reason_",
+)
+
+
+def same_bits(one, other, *names):
+    """Compare labels, fitted numbers and attributes of these names of two models."""
+    for name in (*FITTED, *names):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    np.testing.assert_array_equal(np.asarray(one.labels_), np.asarray(other.labels_))
+
+
 @pytest.fixture
 def blobs():
     return make_blobs()

@@ -23,7 +23,7 @@ from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._tabular import TabularCAFE
 from cafelearn.persistence import load_model, save_model
 from cafelearn.report import write_fit_report
-from conftest import make_blobs
+from conftest import make_blobs, same_bits
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -43,16 +43,6 @@ from cafelearn.distributed import from_npy  # noqa: E402
 
 M = 128
 CHUNK = chunk_rows(M)
-NUMBERS = (
-    "cluster_centers_",
-    "feature_weights_",
-    "dispersions_",
-    "inertia_",
-    "objective_path_",
-    "init_objectives_",
-    "n_iter_",
-    "stop_reason_",
-)
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +72,6 @@ def small():
 def coded(monkeypatch):
     """Few rows are drawn as many are."""
     monkeypatch.setattr("cafelearn._solver.draws.RANKED_ROWS", 0)
-
-
-def same_bits(one, other):
-    for name in NUMBERS:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    np.testing.assert_array_equal(np.asarray(one.labels_), np.asarray(other.labels_))
 
 
 def both(model, X, chunks, sample_weight=None):

@@ -17,14 +17,7 @@ from cafelearn.selection import (
     likelihood_scores,
     tally,
 )
-
-
-def remove(X, share, seed=0):
-    """A copy with this share of the entries missing; every row keeps one."""
-    rng = np.random.default_rng(seed)
-    gaps = rng.random(X.shape) < share
-    gaps[np.arange(len(X)), rng.integers(X.shape[1], size=len(X))] = False
-    return np.where(gaps, np.nan, X)
+from conftest import with_gaps
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ class TestHelpers:
         assert not has_gaps(np.array([[huge, huge, -huge, -huge]] * 40))
 
     def test_moments_and_extremes(self, rows):
-        X = remove(rows[0], 0.3)
+        X = with_gaps(rows[0], 0.3)
         mean, variance = observed_moments(X)
         np.testing.assert_allclose(mean, np.nanmean(X, axis=0))
         np.testing.assert_allclose(variance, np.nanvar(X, axis=0))
@@ -65,7 +58,7 @@ class TestHelpers:
 
 class TestRangeScaler:
     def test_observed_values_are_scaled_as_without_the_others(self, rows):
-        X = remove(rows[0], 0.3)
+        X = with_gaps(rows[0], 0.3)
         scaled = RangeScaler().fit_transform(X)
         np.testing.assert_array_equal(np.isnan(scaled), np.isnan(X))
         for v in range(X.shape[1]):
@@ -74,7 +67,7 @@ class TestRangeScaler:
             np.testing.assert_allclose(scaled[there, v], alone, atol=1e-14)
 
     def test_weights_are_repetitions(self, rows):
-        X = remove(rows[0], 0.3)
+        X = with_gaps(rows[0], 0.3)
         weight = np.random.default_rng(0).integers(0, 4, len(X))
         weighed = RangeScaler().fit(X, sample_weight=weight)
         repeated = RangeScaler().fit(np.repeat(X, weight, axis=0))
@@ -82,7 +75,7 @@ class TestRangeScaler:
         np.testing.assert_array_equal(weighed.range_, repeated.range_)
 
     def test_inverse(self, rows):
-        X = remove(rows[0], 0.3)
+        X = with_gaps(rows[0], 0.3)
         scaler = RangeScaler().fit(X)
         np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X, atol=1e-14)
 
@@ -97,7 +90,7 @@ class TestRangeScaler:
 class TestScore:
     def test_plain_form_of_each_feature(self, rows):
         X, y = rows
-        gapped = remove(X, 0.3)
+        gapped = with_gaps(X, 0.3)
         n, k = len(X), 3
         sizes = sum(m * np.log((m + 1) / (n + k)) for m in np.bincount(y))
         total = sizes
@@ -113,7 +106,7 @@ class TestScore:
 
     def test_parts_add_up(self, rows):
         X, y = rows
-        X = remove(X, 0.3)
+        X = with_gaps(X, 0.3)
         frame = frame_of(X)
         whole = tally(X, [y], [3], frame)
         parts = [tally(X[rows], [y[rows]], [3], frame) for rows in (slice(50), slice(50, None))]
@@ -168,7 +161,7 @@ def n_parameters(x, y, k):
 class TestProfiles:
     def test_observed_values_alone(self, rows):
         X, y = rows
-        X = remove(X, 0.3)
+        X = with_gaps(X, 0.3)
         profile = make_profile(
             profile_sums(X, y, 3), np.full((3, 5), 0.2), [(f"x{v}", None) for v in range(5)]
         )
@@ -186,7 +179,7 @@ class TestProfiles:
 
     def test_parts_merge(self, rows):
         X, y = rows
-        X = remove(X, 0.5)
+        X = with_gaps(X, 0.5)
         parts = [
             profile_sums(X[rows], y[rows], 3) for rows in np.split(np.arange(120), [1, 70])
         ]
@@ -207,7 +200,7 @@ class TestProfiles:
 
 class TestPermutedCopies:
     def test_gaps_stay_and_values_move(self, rows):
-        X = remove(rows[0], 0.4)
+        X = with_gaps(rows[0], 0.4)
         copy = permute(X, [[0, 1], [2], [3], [4]], np.random.default_rng(0))
         np.testing.assert_array_equal(np.isnan(copy), np.isnan(X))
         np.testing.assert_array_equal(np.sort(copy, axis=0), np.sort(X, axis=0))
@@ -224,6 +217,6 @@ class TestPermutedCopies:
 
 
 def test_the_standard_scaler_ignores_gaps(rows):
-    X = remove(rows[0], 0.3)
+    X = with_gaps(rows[0], 0.3)
     scaled = StandardScaler().fit_transform(X)
     np.testing.assert_allclose(np.nanstd(scaled, axis=0), 1.0)

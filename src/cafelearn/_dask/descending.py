@@ -25,10 +25,9 @@ from cafelearn._solver.descent import (
 from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
 from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALE, SCALED_WEIGHT
-from cafelearn._solver.kernels.gaps import gapped_distances
 from cafelearn._solver.kernels.geometry import make_geometry
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
-from cafelearn._solver.placing import nearest_centers
+from cafelearn._solver.placing import distances_with_gaps, nearest_centers
 
 # Largest size in bytes of one block's sums of all running descents. Further descents begin when
 # some have ended.
@@ -122,9 +121,7 @@ def _labels(rows, request, key):
         geometry = make_geometry(request.p, rows.X.dtype)
         labels, _ = nearest_centers(rows.X, centers, weights, geometry)
     else:
-        away = np.empty((len(rows.X), len(centers)))
-        cells = np.stack([centers, weights, weights], axis=1)
-        gapped_distances(away, rows.X, cells, typical, request.p)
+        away = distances_with_gaps(rows.X, centers, weights, typical, request.p)
         labels = away.argmin(axis=1).astype(np.int32)
     _cache(key, labels, request.n_assigned, len(request.cells))
     return labels

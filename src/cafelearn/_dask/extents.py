@@ -91,7 +91,7 @@ def measure(estimator, blocks):
 
 
 def measure_again(blocks):
-    """Extents of blocks that were measured before their weights or units changed."""
+    """Extents of blocks that were measured before their weights or type changed."""
     return _without_gaps(blocks.reduce(find_extents, combine_extents, None))
 
 

@@ -50,8 +50,9 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
     scale, _ = data_scale(extents.low, extents.high)
     units, seen = Units(extreme_unit(scale, blocks.dtype), exponent), (blocks, extents)
     if units.data != 1:
-        near = blocks.scaled(Multiplied(units.data))
-        seen = near, measure_again(near)
+        unit = Multiplied(units.data)
+        low, high, row = map(unit.transform, (extents.low, extents.high, extents.row))
+        seen = blocks.scaled(unit), extents._replace(low=low, high=high, row=row)
     (n_found,) = fit_models([estimator], blocks, [seen], estimator.verbose, units)
     array = known_lengths(blocks)
     estimator.labels_ = blockwise(estimator, "predict", array, blocks.dtype)
@@ -146,7 +147,7 @@ def _descend_all(jobs, started, blocks, verbose):
     for pilot in (True, False):
         chosen = [(job, seed, view) for job, first, seed, view in started if first is pilot]
         descents = [
-            Descent(done + number, _seed_of(job, seed), job.feature_scale, job.problem, view)
+            Descent(done + number, job.make_seed(seed), job.feature_scale, job.problem, view)
             for number, (job, seed, view) in enumerate(chosen)
         ]
         results = [None] * len(chosen)
@@ -160,14 +161,6 @@ def _descend_all(jobs, started, blocks, verbose):
             job.take(result)
         for job in jobs:
             job.end_pilots()
-
-
-def _seed_of(job, seed):
-    """Return the initial state of the descent from one of a job's seeds."""
-    centers, weights, typical = job.start(seed)
-    if typical is None and job.typical is not None:
-        typical = np.tile(job.typical, (len(centers), 1))
-    return Seed(centers, weights, None if job.typical is None else typical)
 
 
 def _prepare(models, blocks, extents, units):

@@ -157,16 +157,22 @@ def _distances_of(X, centers, weights, geometry):
 
 def _gapped_distances_of(X, model):
     """Distances of rows with gaps to each centre, in float64."""
-    cells = np.stack([model.centers, model.scaled_weights, model.scaled_weights], axis=1)
-    out = np.empty((len(X), len(cells)))
     typical = _checked(model.typical() * model.unit, "distances of gaps", np.float64)
     if typical.shape != model.centers.shape or (typical < 0).any():
         raise ValueError(
             f"cluster centres of shape {model.centers.shape} need distances of gaps >= 0 of "
             f"the same shape, got {typical.shape}."
         )
-    gapped_distances(out, X, cells.astype(np.float64), typical, model.geometry.p)
+    out = distances_with_gaps(X, model.centers, model.scaled_weights, typical, model.geometry.p)
     return out / (model.scale * model.unit)
+
+
+def distances_with_gaps(X, centers, weights, typical, p):
+    """Distances of rows to each centre, in which a gap counts as `typical`, in float64."""
+    cells = np.stack([centers, weights, weights], axis=1).astype(np.float64)
+    out = np.empty((len(X), len(cells)))
+    gapped_distances(out, X, cells, typical, p)
+    return out
 
 
 def nearest_centers(X, centers, weights, geometry):

@@ -106,17 +106,21 @@ class Job:
         ]
         self.start, self.refining = _as_it_is, True
 
-    def run(self, seed, n_threads):
-        """Descend from the start that this seed gives."""
+    def make_seed(self, seed):
+        """Return the initial state of the descent from one of the seeds."""
         centers, weights, typical = self.start(seed)
         if self.typical is None:
             typical = None  # complete rows
         elif typical is None:
             typical = np.tile(self.typical, (len(centers), 1))
+        return Seed(centers, weights, typical)
+
+    def run(self, seed, n_threads):
+        """Descend from the start that this seed gives."""
         return descend(
             self.X,
             self.sample_weight,
-            Seed(centers, weights, typical),
+            self.make_seed(seed),
             self.feature_scale,
             self.problem,
             n_threads,
