@@ -150,6 +150,56 @@ class TestChoice:
         assert len(model.labels_) == 900
 
 
+class TestGaps:
+    """Filled values would form clusters of their own."""
+
+    @pytest.mark.parametrize("share", [0.1, 0.3])
+    def test_values_missing_at_random(self, share):
+        X = blobs(3)
+        X[np.random.default_rng(0).random(X.shape) < share] = np.nan
+        X = X[~np.isnan(X).all(axis=1)]
+        assert chosen_number(choose(X, range(1, 9))) == 3
+        model = MinkowskiWeightedKMeans(range(2, 9), random_state=0).fit(X)
+        assert model.n_clusters_ == 3
+
+    @pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+    def test_a_table_of_customers(self, share):
+        rng = np.random.default_rng(0)
+        y = np.repeat([0, 1, 2], 80)
+        plan = np.array(["free", "pro", "team"])[np.where(rng.random(240) < 0.1, 0, y)]
+        age = np.array([25, 45, 65])[y] + 3 * rng.normal(size=240)
+        income = np.array([20, 80, 50])[y] + 4 * rng.normal(size=240)
+        table = pd.DataFrame({"age": age, "income": 1000 * income, "plan": plan})
+        gaps = rng.random(table.shape) < share
+        gaps[gaps.all(axis=1)] = False
+        cafe = CAFE(range(2, 9), random_state=0, **QUICK)
+        assert TabularCAFE(cafe).fit(table.mask(gaps)).n_clusters_ == 3
+
+    def test_noise_is_one_cluster(self):
+        X = noise()
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+        assert chosen_number(choose(X[~np.isnan(X).all(axis=1)])) == 1
+
+    def test_columns_and_rows_with_few_observed_values(self):
+        X = np.c_[blobs(2, n=80), np.full(80, np.nan), np.ones(80)]
+        X[3:5, 4] = 1.0, 2.0  # a half may have none of these
+        X[7, :5] = np.nan  # nothing but a constant is left of this row
+        for asked in ("auto", range(1, 4)):
+            assert CAFE(asked, random_state=0, **QUICK).fit(X).n_clusters_ == 2
+        assert MinkowskiWeightedKMeans([1, 2, 3], random_state=0).fit(X).n_clusters_ == 2
+
+    @pytest.mark.usefixtures("few_splits")
+    def test_dask(self):
+        da = pytest.importorskip("dask.array")
+        X = blobs(3, n=600)
+        X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+        X = X[~np.isnan(X).all(axis=1)]
+        lazy = CAFE("auto", random_state=0, **QUICK).fit(da.from_array(X, chunks=(250, 4)))
+        in_memory = CAFE("auto", random_state=0, **QUICK).fit(X)
+        assert lazy.n_clusters_ == 3
+        pd.testing.assert_frame_equal(lazy.n_clusters_table_, in_memory.n_clusters_table_)
+
+
 @pytest.mark.usefixtures("few_splits")
 class TestEstimators:
     def test_cafe_is_that_of_the_number_chosen(self):

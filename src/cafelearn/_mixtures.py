@@ -2,7 +2,8 @@
 
 In each component a feature has a Gaussian with its own mean and variance, and a probability at
 each of its atoms, the values that many rows have. Sums of a few statistics of the rows
-determine a component, and its log density is linear in these statistics.
+determine a component, and its log density is linear in these statistics. A missing value (NaN)
+adds nothing to the statistics and nothing to the log density of its row.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,8 @@ class Layout(NamedTuple):
     continuous: np.ndarray  # (m,) whether the feature has such values
     columns: np.ndarray  # (a,) the feature of each atom
     values: np.ndarray  # (a,)
-    mixed: np.ndarray  # (b,) features with atoms
+    mixed: np.ndarray  # (b,) features with atoms or gaps
+    gapped: np.ndarray  # (g,) features with gaps
     shares: np.ndarray  # (b + a,) of rows at no atom of each mixed feature, then at each atom
 
 
@@ -43,21 +45,23 @@ class Mixture(NamedTuple):
 
 
 def make_layout(X, one_hot=None):
-    """Make the Layout for these rows.
+    """Make the Layout for these rows, which may have gaps.
 
     `one_hot` has the number of the one-hot variable of each column, -1 for none. Only the
     larger value of such a column is an atom, because the columns exclude each other.
     """
-    n, m = X.shape
+    m = X.shape[1]
     columns, values = [], []
     center, scale, continuous = np.zeros(m), np.ones(m), np.zeros(m, dtype=bool)
-    for v, column in enumerate(X.T):
+    gaps = np.isnan(X)
+    for v in range(m):
+        column = X[~gaps[:, v], v]
         distinct, counts = np.unique(column, return_counts=True)
         if one_hot is not None and one_hot[v] >= 0:
             columns.append(v)
             values.append(distinct[-1])
             continue
-        is_atom = counts >= max(ATOM * n, 2)
+        is_atom = counts >= max(ATOM * len(column), 2)
         # A single value beside the atoms has no spread, so it has no density.
         atoms = distinct if (~is_atom).sum() == 1 else distinct[is_atom]
         columns += [v] * len(atoms)
@@ -66,24 +70,35 @@ def make_layout(X, one_hot=None):
         if len(rest):
             center[v], scale[v], continuous[v] = rest.mean(), rest.std() or 1.0, True
     columns = np.array(columns, dtype=np.intp)
-    values, none = np.array(values, dtype=X.dtype), np.empty(0)
-    layout = Layout(center, scale, continuous, columns, values, np.unique(columns), none)
-    return layout._replace(shares=row_statistics(X, layout)[:, 2 * m :].mean(axis=0))
+    values, gapped = np.array(values, dtype=X.dtype), np.flatnonzero(gaps.any(axis=0))
+    mixed = np.union1d(columns, gapped)
+    layout = Layout(center, scale, continuous, columns, values, mixed, gapped, np.empty(0))
+    sums = row_statistics(X, layout).sum(axis=0, keepdims=True)
+    observed = _observed(np.array([float(len(X))]), sums, layout)
+    shares = (
+        sums[0, 2 * m :][: len(mixed) + len(columns)] / observed[0, _event_features(layout)]
+    )
+    return layout._replace(shares=shares)
 
 
 def row_statistics(X, layout):
     """Compute the statistics whose sums over its members determine a component.
 
-    The columns of the result, (n, 2m + b + a), are the standardised values and their squares,
-    0 at atoms; then for each mixed feature whether the value is at no atom, and for each atom
-    whether the value is equal to it.
+    The columns of the result, (n, 2m + b + a + g), are the standardised values and their
+    squares, 0 at atoms and gaps; then for each mixed feature whether the value is at no atom;
+    for each atom whether the value is equal to it; and for each feature with gaps whether the
+    value is observed.
     """
     at_atom = X[:, layout.columns] == layout.values
     between = np.tile(layout.continuous.astype(np.float64), (len(X), 1))
     for atom, v in enumerate(layout.columns):
         between[at_atom[:, atom], v] = 0.0
-    t = (X.astype(np.float64) - layout.center) / layout.scale * between
-    return np.hstack([t, t * t, between[:, layout.mixed], at_atom])
+    t = (X.astype(np.float64) - layout.center) / layout.scale
+    gaps = np.isnan(X[:, layout.gapped])
+    for place, v in enumerate(layout.gapped):
+        between[gaps[:, place], v] = t[gaps[:, place], v] = 0.0
+    t *= between
+    return np.hstack([t, t * t, between[:, layout.mixed], at_atom, ~gaps])
 
 
 def fit_mixture(statistics, memberships, layout, sample_weight=None):
@@ -112,19 +127,35 @@ def _estimate(mass, sums, layout, total=None, k=None):
     """Compute offsets and slopes of components from their mass and sums of statistics."""
     total, k = (mass.sum(), len(mass)) if total is None else (total, k)
     m, mixed = len(layout.center), layout.mixed
-    first, second, events = sums[:, :m], sums[:, m : 2 * m], sums[:, 2 * m :]
-    rows = np.repeat(mass[:, None], m, axis=1)
+    first, second = sums[:, :m], sums[:, m : 2 * m]
+    events = sums[:, 2 * m :][:, : len(layout.shares)]
+    observed = _observed(mass, sums, layout)
+    rows = observed.copy()
     rows[:, mixed] = events[:, : len(mixed)]
     mean = first / np.maximum(rows, 1e-9)
     precision = (rows + PRIOR) / (np.maximum(second - first * mean, 0.0) + SCATTER)
     constant = 0.5 * (np.log(precision) - mean * mean * precision)
-    shares = (events + PRIOR * layout.shares) / (mass[:, None] + PRIOR)
+    total_events = observed[:, _event_features(layout)] + PRIOR
+    shares = (events + PRIOR * layout.shares) / total_events
     # An atom without rows has no probability in any component.
     log_shares = np.log(np.where(layout.shares > 0, shares, 1.0))
     log_shares[:, : len(mixed)] += constant[:, mixed]
     constant[:, mixed] = 0.0
     offset = constant.sum(axis=1) + np.log((mass + 1) / (total + k))
-    return offset, np.hstack([mean * precision, -0.5 * precision, log_shares])
+    unused = np.zeros((len(mass), len(layout.gapped)))
+    return offset, np.hstack([mean * precision, -0.5 * precision, log_shares, unused])
+
+
+def _observed(mass, sums, layout):
+    """Return the mass of the rows with an observed value of each feature, (k, m)."""
+    observed = np.repeat(mass[:, None], len(layout.center), axis=1)
+    observed[:, layout.gapped] = sums[:, sums.shape[1] - len(layout.gapped) :]
+    return observed
+
+
+def _event_features(layout):
+    """Return the feature of each event: no atom of a mixed feature, or one of the atoms."""
+    return np.concatenate([layout.mixed, layout.columns])
 
 
 def merged_memberships(mixture, statistics, layout):

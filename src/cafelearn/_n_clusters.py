@@ -9,8 +9,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from cafelearn._candidates import fit_models, make_models
-from cafelearn._gaps import fill_columns, has_gaps
 from cafelearn._mixtures import (
+    PRIOR,
     fit_mixture,
     log_sum,
     make_layout,
@@ -23,6 +23,7 @@ from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._structure import (
     QUICK,
+    informative_rows,
     permute,
     permuted_groups,
     quick_scaler,
@@ -152,26 +153,21 @@ def _rows(estimator, X, sample_weight, seed):
     """Check the data; return at most ROWS rows and their weights (None: all 1)."""
     (sampling,) = seed.spawn(1)
     if is_dask(X):
-        return _filled(distributed().sample_rows(estimator, X, sampling, ROWS)), None
+        X = distributed().sample_rows(estimator, X, sampling, ROWS)
+        return X[informative_rows(X)], None
     X = check_data(estimator, X, gaps=True)
     check_columns_observed(estimator, X)
-    X = _filled(X)
-    if sample_weight is None:
-        weight, used = None, np.arange(len(X))
-    else:
+    weight, used = None, np.arange(len(X))
+    if sample_weight is not None:
         weight = check_weights(sample_weight, X, estimator)
         used = np.flatnonzero(weight > 0)
     if len(used) > ROWS:
         chosen = np.random.default_rng(sampling).choice(used, ROWS, replace=False)
         used = np.sort(chosen)
+    used = used[informative_rows(X[used])]
     if len(used) == len(X):
         return X, weight
     return X[used], None if weight is None else weight[used]
-
-
-def _filled(X):
-    """Fill gaps with medians, because mixtures need complete rows."""
-    return fill_columns(X, np.nanmedian(X, axis=0)) if has_gaps(X) else X
 
 
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
@@ -249,12 +245,19 @@ def _fit_trials(trials, k, model, seed, n_jobs, labels):
             some = _make_models(model, k, next(seeds), labels)
             parts.append(some)
             models += some
-            rows += [np.ascontiguousarray(trial.scaled[half])] * len(some)
+            rows += [_rows_to_fit(trial.scaled[half])] * len(some)
             weight = None if trial.weight is None else trial.weight[half]
             weights += [weight] * len(some)
     # Too few distinct rows in a half are not reported here; the final fit warns of them.
     fit_models(models, rows, n_jobs, weights=weights)
     return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _rows_to_fit(X):
+    """Return rows that models accept: a column without observed values is filled with zeros."""
+    X = np.ascontiguousarray(X)
+    X[:, np.isnan(X).all(axis=0)] = 0.0
+    return X
 
 
 def _make_models(model, k, seed, labels):
@@ -311,9 +314,13 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
     mixture = max(found, key=lambda some: some.likelihood)
     mixtures = {}
     while True:
-        k = len(mixture.offset)
-        if k == 1 or k in numbers:
-            mixtures[k] = mixture
+        k, mass = len(mixture.offset), mixture.memberships.sum(axis=0)
+        # A component with less mass than its prior is empty. A number of components, some of
+        # them empty, stands for the largest number without empty ones.
+        if k == 1 or mass.min() >= PRIOR:
+            for number in (1, *numbers):
+                if number >= k:
+                    mixtures.setdefault(number, mixture)
         if k == 1:
             return mixtures
         merged = merged_memberships(mixture, statistics, layout)

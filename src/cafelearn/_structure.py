@@ -54,7 +54,7 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
     if len(X) > ROWS:
         chosen = np.random.default_rng(sampling).choice(len(X), ROWS, replace=False)
         X = X[np.sort(chosen)]
-    X, labels = varying_columns(X, labels)
+    X, labels = varying_columns(X[informative_rows(X)], labels)
     if n_clusters < 2 or len(X) <= n_clusters or X.shape[1] == 0:
         return None
     codes, scaler = None if labels is None else codes_of(labels), quick_scaler(X, labels)
@@ -94,6 +94,14 @@ def varying_columns(X, labels=None):
     """Return the columns that vary and the labels of their variables."""
     varies = vary(X)
     return X[:, varies], None if labels is None else labels[varies]
+
+
+def informative_rows(X):
+    """Check whether each row has an observed value in a column that varies."""
+    varies = vary(X)
+    if not (has_gaps(X) and varies.any()):
+        return np.ones(len(X), dtype=bool)
+    return ~np.isnan(X[:, varies]).all(axis=1)
 
 
 def quick_scaler(X, labels=None):
