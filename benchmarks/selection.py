@@ -57,15 +57,15 @@ class Form(NamedTuple):
 
 FORMS = {
     "the score": Form(),
-    "no atoms (two-valued features aside)": Form(atom=2.0),
+    "no atoms (except in two-valued features)": Form(atom=2.0),
     "atoms from 2% of the rows": Form(atom=0.02),
     "atoms from 30% of the rows": Form(atom=0.3),
     "prior a tenth as strong": Form(variance_prior=0.3, prior=0.4),
     "prior a third as strong": Form(variance_prior=1.0, prior=4 / 3),
     "prior twice as strong": Form(variance_prior=6.0, prior=8.0),
-    "penalty none": Form(penalty=0.0),
-    "penalty half": Form(penalty=0.5),
-    "penalty double": Form(penalty=2.0),
+    "no penalty": Form(penalty=0.0),
+    "half the penalty": Form(penalty=0.5),
+    "twice the penalty": Form(penalty=2.0),
     "no term for the cluster sizes": Form(sizes=0.0),
     "only separate variances": Form(variances="own"),
     "only shared variances": Form(variances="shared"),
@@ -224,7 +224,7 @@ def run_case(case):
         tried = np.flatnonzero([has(candidate) for candidate in GRID])
         found["candidates", name] = aris[tried[scores[tried].argmax()]]
     best = default[scores[default].argmax()]
-    found["after", "classification EM from the choice"] = adjusted_rand_score(
+    found["after", "classification EM from the chosen clustering"] = adjusted_rand_score(
         y, refine(X, labels[best], k)
     )
     found["after", "a diagonal mixture among the candidates"] = (

@@ -29,7 +29,7 @@ extensions = [
 ]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# Other pages include these files, which scripts/publish_results.py writes.
+# Files in results are generated; other pages include them.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 nitpicky = True
@@ -98,7 +98,7 @@ ELSEWHERE = {
 
 
 def write_inventory(path):
-    """Write the names above as an intersphinx inventory."""
+    """Write the names above as an intersphinx inventory and return its path."""
     head = "# Sphinx inventory version 2\n# Project: elsewhere\n# Version: 1\n"
     head += "# The remainder of this file is compressed using zlib.\n"
     lines = "".join(f"{name} 1 {url} -\n" for name, url in sorted(ELSEWHERE.items()))

@@ -2,7 +2,8 @@
 CAFE and PCA on noisy data
 ==========================
 
-Two components of the same noisy data: PCA follows the noise, CAFE the classes.
+Two features of noisy data: those of PCA are dominated by noise, those of CAFE separate the
+classes.
 """
 
 import matplotlib.pyplot as plt

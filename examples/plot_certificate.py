@@ -2,8 +2,7 @@
 Theory on a fit
 ===============
 
-Every claim of the paper, checked on one fit, and the objective during the descent with its
-bounds.
+Check every claim of the paper on one fit, and plot the objective of a descent with its bounds.
 """
 
 import warnings

@@ -27,7 +27,7 @@ cafe = CAFE(n_clusters=3, random_state=0, **settings).fit(X)
 _ = AgreementDisplay.from_estimator(cafe)
 
 # %%
-# Was the choice a good one? Here the classes are known.
+# In this example the classes are known, so the choice can be checked.
 
 table = cafe.candidates_[["p", "score", "chosen"]]
 print(

@@ -26,7 +26,7 @@ n = len(truth)
 
 
 def mostly(usual, others, share=0.9):
-    """Return the usual value in most rows of some kinds, any value elsewhere."""
+    """Draw a column: the usual value in most rows of some kinds, random values elsewhere."""
     chosen = rng.choice(others, n)
     for kind, value in usual.items():
         chosen = np.where((truth == kind) & (rng.random(n) < share), value, chosen)
@@ -34,7 +34,7 @@ def mostly(usual, others, share=0.9):
 
 
 def about(usual, low, high, spread):
-    """Return values near the usual one in some kinds, between low and high in the others."""
+    """Draw a column: values near the usual one in some kinds, uniform values elsewhere."""
     values = rng.uniform(low, high, n)
     for kind, value in usual.items():
         values = np.where(truth == kind, rng.normal(value, spread, n), values)

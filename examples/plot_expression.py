@@ -33,8 +33,8 @@ table = pd.DataFrame(X, columns=genes)
 
 # %%
 # The number of genes is not limited, but CAFE extracts at most as many features as there are
-# samples. Clusters as clear as these are also found by k-means, but it does not tell which
-# genes characterise a cluster. By default, CAFE also tries equal weights and may choose
+# samples. Clusters as clear as these are also found by k-means, but k-means does not show
+# which genes characterise a cluster. By default, CAFE also tries equal weights and may choose
 # them; ``weighting="cluster"`` excludes them.
 
 cafe = CAFE(4, weighting="cluster", n_permutations=5, random_state=0).fit(table)

@@ -18,7 +18,7 @@ from cafelearn.datasets import corrupt
 
 # %%
 # The rescaling shrinks a column in the clusters where it is noise. A column that still has a
-# large variance has high weights, or clusters differ on it.
+# large variance has high weights or differs between clusters.
 
 
 class WidestFeatures(TransformerMixin, BaseEstimator):

@@ -2,7 +2,7 @@
 Reading the weights
 ===================
 
-Weights as a heat map and in words, and how they decide the cluster of a single row.
+Show the weights as a heat map and in words, and explain the cluster of a single row.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 A report from a notebook
 ========================
 
-One HTML file with everything about a fit, to send to somebody who has no Python.
+One HTML file with everything about a fit, to send to people without Python.
 """
 
 from pathlib import Path

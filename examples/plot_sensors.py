@@ -1,8 +1,8 @@
 """
-Sensors: which one to trust, and when
-=====================================
+Sensors that work in some modes only
+====================================
 
-A machine with three modes, and sensors that are useful in some modes only.
+Find the modes of a machine, and for each mode the sensors to rely on.
 """
 
 import matplotlib.pyplot as plt
@@ -47,8 +47,8 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
 
 # %%
-# Top: the signal of the sensor with the most useless modes. Bottom: the modes found by CAFE
-# from all sensors, and the log of the machine.
+# Top: the signal of the sensor that is useless in the most modes. Bottom: the modes found by
+# CAFE from all sensors, and the log of the machine.
 
 worst = int(useless.sum(axis=0).argmax())
 hours = np.arange(len(table)) / 60

@@ -130,7 +130,7 @@ class TestFormula:
         X[rng.random(X.shape) < 0.5] = 0
         split = (X[:, 0] == 0).astype(int)
         assert likelihood_score(X, y) > likelihood_score(X, split)
-        without = FORMS["no atoms (two-valued features aside)"]
+        without = FORMS["no atoms (except in two-valued features)"]
         assert plain_score(X, y, 2, without) < plain_score(X, split, 2, without)
 
     def test_integer_weights_are_repetitions(self):

@@ -8,7 +8,7 @@ import numpy as np
 from tests import reference
 
 Number = np.longdouble
-# Ranges below this may count as 0, see "What is guaranteed".
+# Ranges below this may count as 0, see docs/guarantees.md.
 SMALLEST_SPAN = {"float64": 2.0**-1020, "float32": 2.0**-124}
 ENLARGED_SPAN = {"float64": 2.0**-501, "float32": 2.0**-61}
 

@@ -26,7 +26,7 @@ METHOD_LABELS = {
     "raw-range": "raw, range scaling",
     "raw-standard": "raw, standard scaling",
     "pca": "PCA",
-    "paper": "CAFE, the paper's",
+    "paper": "CAFE, paper settings",
     "cafe": "CAFE",
     "hindsight": "best candidate in hindsight",
 }
@@ -121,7 +121,7 @@ def render(results: pd.DataFrame) -> str:
     ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
     ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
     >>> print(*render(results).splitlines()[2:5], sep="\n")
-    | regime | CAFE, the paper's | CAFE |
+    | regime | CAFE, paper settings | CAFE |
     | --- | --- | --- |
     | clean | 0.200 | **0.600** |
     """
@@ -135,7 +135,7 @@ def render(results: pd.DataFrame) -> str:
         parts.append(_frame("Median seconds of a run on one core", median_seconds(results), 2))
     shares = finding_shares(results)
     if shares.size:
-        parts.append(_frame("Share of the fits of CAFE with a finding", shares, 2))
+        parts.append(_frame("Share of CAFE's fits with each finding", shares, 2))
     bars = must_hold(results)
     if len(bars):
         parts.append(_bars(bars))
@@ -219,7 +219,7 @@ def _winners(table, what):
     """Yield the number of wins by regime, and the configurations where CAFE is behind."""
     counts = table.groupby(["regime", "best"], sort=False).size().unstack(fill_value=0)
     counts = counts[[name for name in METHOD_LABELS if name in counts.columns]]
-    yield _frame(f"Configurations in which a method has the best {what}", counts, 0)
+    yield _frame(f"Number of configurations won by each method: {what}", counts, 0)
     behind = table[table["behind"] > CLOSE].sort_values("behind", ascending=False)
     if len(behind):
         rows = [
@@ -229,7 +229,7 @@ def _winners(table, what):
             ]
             for row in behind.itertuples()
         ]
-        names = ["data set", "regime", "best", "its score", "CAFE", "difference"]
+        names = ["data set", "regime", "best method", "score", "CAFE", "difference"]
         title = f"Where another method is ahead of CAFE by more than {CLOSE:g}: {what}"
         yield f"**{title}**\n\n{markdown_table(names, rows)}"
 
@@ -239,6 +239,5 @@ def _bars(bars):
         [escape(row.what), f"{row.value:.3f}", f"{row.bar:g}", "yes" if row.holds else "**no**"]
         for row in bars.itertuples()
     ]
-    return (
-        f"**Required bars**\n\n{markdown_table(['number', 'value', 'at least', 'holds'], rows)}"
-    )
+    names = ["quantity", "value", "at least", "met"]
+    return f"**Required scores**\n\n{markdown_table(names, rows)}"

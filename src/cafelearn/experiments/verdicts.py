@@ -133,17 +133,17 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
         *(
             (f"the same, minus {name}", lead("labels", [other], PAIRS, nine), bar)
             for other, name, bar in (
-                ("gmm-diag", "a diagonal mixture", 0.15),
-                ("paper", "the paper's choice", 0.0),
+                ("gmm-diag", "that of a diagonal mixture", 0.15),
+                ("paper", "that of the paper's settings", 0.0),
             )
         ),
         (
-            "ARI on the nine clean sets, minus k-means",
+            "ARI on the nine clean sets, minus that of k-means",
             lead("labels", kmeans[:1], ["clean"], nine),
             -0.02,
         ),
         (
-            "ARI with noise columns, minus the better k-means",
+            "ARI with noise columns, minus that of the better k-means",
             lead("labels", kmeans, ["columns"], nine),
             -0.01,
         ),
