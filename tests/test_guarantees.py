@@ -1,4 +1,4 @@
-"""The page "Guarantees" names tests that exist."""
+"""The page "What is guaranteed" names tests that exist."""
 
 import re
 from pathlib import Path
