@@ -1,6 +1,6 @@
 """Draw the pictures of docs/theory.md: ``python scripts/draw_theory.py [DIRECTORY]``.
 
-Each function draws one claim of the paper from what the package computes.
+Each function draws one claim of the paper with values computed by the package.
 """
 
 import sys
@@ -35,7 +35,7 @@ NEW_ROW = np.array([5.0, 3.0])
 
 
 def draw_example(figure):
-    """The rows of the worked example, with and without weights."""
+    """Draw the rows of the worked example, with and without weights."""
     start = np.array([ROWS[:3].mean(axis=0), ROWS[3:].mean(axis=0)])
     for axes, weighting in zip(
         figure.subplots(1, 2, sharey=True), ("uniform", "cluster"), strict=True
@@ -61,7 +61,7 @@ def draw_example(figure):
 
 
 def draw_centres(figure):
-    """Proposition 1: one minimum for every p > 1, from the median to the middle."""
+    """Draw Proposition 1: for every p > 1 there is one minimum."""
     values = np.array([0.0, 1.0, 2.0, 3.0, 10.0])
     grid = np.linspace(-0.5, 10.5, 600)
     axes = figure.subplots()
@@ -80,7 +80,7 @@ def draw_centres(figure):
 
 
 def draw_descent(figure):
-    """Theorem 1: the objective of five starts after each iteration."""
+    """Draw Theorem 1: the objective of five starts after each iteration."""
     X, _ = mixture("mixture-1")
     axes = figure.subplots()
     for seed in range(5):
@@ -94,7 +94,7 @@ def draw_descent(figure):
 
 
 def draw_bounds(figure):
-    """Theorem 2: the objective times m^(p - 1) between two means of the dispersions."""
+    """Draw Theorem 2: the objective times m^(p - 1) between its bounds."""
     D = np.array([2.0, 32.0])
 
     def scaled_objective(p):
@@ -114,7 +114,7 @@ def draw_bounds(figure):
     for p in EXPONENTS:
         axes.plot(p, scaled_objective(p), "o", color=SHADES[p], mec="white", ms=8)
         place = {"xytext": (9, -8), "textcoords": "offset points", "fontsize": 9}
-        # There is no room for the name of the first.
+        # There is no space for the label of p = 1.1.
         axes.annotate(f"p = {p:g}" * (p > 1.1), (p, scaled_objective(p)), **place)
     axes.set(xscale="log", yscale="log", xlim=(1.04, 61), ylim=(1.7, 20))
     axes.set(xlabel="p", ylabel="objective times $m^{p-1}$")
@@ -124,7 +124,7 @@ def draw_bounds(figure):
 
 
 def draw_ratios(figure):
-    """Theorem 3: bound of a ratio of weights against the ratio of the dispersions."""
+    """Draw Theorem 3: the bound of a ratio of weights against the ratio of dispersions."""
     C = np.geomspace(1, 100, 50)
     axes = figure.subplots()
     for p, shade in SHADES.items():
@@ -145,7 +145,7 @@ def draw_ratios(figure):
 
 
 def draw_suppression(figure):
-    """Theorem 4: weights of dominated features of random dispersions, under the bound."""
+    """Draw Theorem 4: weights of dominating features for random dispersions, and the bound."""
     rng = np.random.default_rng(0)
     D = np.exp(rng.normal(scale=0.7, size=(400, 8)))
     D[:, 0] = D[:, 1:].max(axis=1) * rng.uniform(1, 16, size=400)
@@ -154,7 +154,7 @@ def draw_suppression(figure):
     for axes, p in zip(panels, (1.5, 2.0, 5.0), strict=True):
         features, factors = dominance(D)
         weights = np.take_along_axis(feature_weights(D, p), features[:, None], axis=1)
-        axes.plot(factors, weights, ".", ms=4, color="#999999", label="weights of a fit")
+        axes.plot(factors, weights, ".", ms=4, color="#999999", label="weights")
         axes.plot(C, suppression_bound(C, 8, p), color=COLORS[0], lw=2, label="bound")
         axes.axhline(1 / 8, ls="--", lw=1, color="#777777")
         axes.set(xscale="log", xlim=(1, 16), ylim=(0, 0.15), title=f"p = {p:g}")
@@ -167,7 +167,7 @@ def draw_suppression(figure):
 
 
 def draw_reversal(figure):
-    """Lemma 3: dispersions of a cluster before and after the rescaling."""
+    """Draw Lemma 3: dispersions of a cluster before and after the rescaling."""
     X, _ = mixture("mixture-1")
     model = MinkowskiWeightedKMeans(3, p=2, dispersion_offset=0, random_state=0).fit(X)
     D = model.dispersions_[0]
@@ -202,7 +202,7 @@ def main(directory=IMAGES):
         for name, (draw, size) in PICTURES.items():
             figure = plt.figure(figsize=size, layout="constrained")
             draw(figure)
-            # Without the version of matplotlib, so that the same pictures are the same files.
+            # Without the version of matplotlib, so that equal pictures are equal files.
             figure.savefig(
                 Path(directory) / f"{name}.png", dpi=110, metadata={"Software": None}
             )

@@ -137,7 +137,7 @@ def _logistic(negative):
 
 
 def _sparsity(activation, problem):
-    """Compute the summed divergence of mean activations from the target; its derivatives."""
+    """Compute the sparsity penalty of mean activations, and its derivatives."""
     wanted = problem.sparsity
     activation = np.clip(activation, 1e-12, 1 - 1e-12)
     divergence = wanted * np.log(wanted / activation)

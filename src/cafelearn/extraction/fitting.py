@@ -12,7 +12,7 @@ from cafelearn._extractors import make_extractor
 
 
 def extractor_of(estimator, X, seed):
-    """Make the unfitted extractor, or None, and validate n_components."""
+    """Validate n_components and return the unfitted extractor, or None."""
     extractor, wanted = estimator.extractor, estimator.n_components
     if extractor is None:
         if wanted is not None:
@@ -27,7 +27,7 @@ def extractor_of(estimator, X, seed):
     if named:
         n_components = wanted
         if wanted is None:
-            # At most the number of rows, which bounds the rank of wide data.
+            # At most the number of rows, which bounds the rank.
             n_components = max(1, min(X.shape[1] // 2, len(X)))
         return make_extractor(extractor, n_components, seed, estimator.n_jobs)
     extractor = clone(extractor)
@@ -65,7 +65,7 @@ def _check_wanted(shown, wanted, X, is_pca):
 
 
 def fit_extractor(extractor, rows, sample_weight=None):
-    """Fit an extractor to rescaled rows of positive weight.
+    """Fit an extractor, or None, to rescaled rows of positive weight.
 
     PCA and extractors whose `fit` takes `sample_weight` use the weights.
     """
