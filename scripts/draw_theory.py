@@ -72,9 +72,9 @@ def draw_centres(figure):
         axes.plot(grid, costs / lowest, color=shade, label=f"p = {p:g}, centre {center:.2f}")
         axes.plot(center, 1, "o", color=shade, ms=7, mec="white", zorder=4)
     axes.plot(values, np.full(5, 0.86), "k|", ms=12, mew=2)
-    axes.annotate("the values", (10, 0.86), (9.9, 0.94), ha="right", fontsize=9)
+    axes.annotate("values", (10, 0.86), (9.9, 0.94), ha="right", fontsize=9)
     axes.set(
-        ylim=(0.8, 2.4), xlabel="candidate for the centre", ylabel="dispersion / the lowest"
+        ylim=(0.8, 2.4), xlabel="position of the centre", ylabel="dispersion / its minimum"
     )
     axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
@@ -136,7 +136,7 @@ def draw_ratios(figure):
     )
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.set(xlabel="times as dispersed (C)", ylabel="share of the other's weight, at most")
+    axes.set(xlabel="ratio C of the dispersions", ylabel="upper bound of the weight ratio")
     # The feature B of the worked example, in cluster 0.
     for p in (1.5, 2.0, 3.0):
         ratio = 4**p
@@ -160,7 +160,7 @@ def draw_suppression(figure):
         axes.set(xscale="log", xlim=(1, 16), ylim=(0, 0.15), title=f"p = {p:g}")
         axes.set_xticks([1, 2, 4, 8, 16], [1, 2, 4, 8, 16])
         axes.minorticks_off()
-        axes.set_xlabel("times as dispersed (C)")
+        axes.set_xlabel("ratio C of the dispersions")
     panels[0].set_ylabel("weight of the feature")
     panels[0].annotate("equal weights: 1/8", (15, 1 / 8), (15, 0.128), ha="right", fontsize=8)
     panels[1].annotate("bound", (4.2, 0.037), color=COLORS[0], fontsize=9)
@@ -180,9 +180,7 @@ def draw_reversal(figure):
     axes.set(xlim=(-0.15, 1.15), ylabel="share of the cluster's dispersion")
     axes.set_xticks([0, 1], ["before", "after the rescaling"])
     handles = [plt.Line2D([], [], color=c, marker="o") for c in (COLORS[0], COLORS[5])]
-    axes.legend(
-        handles, ["feature with clusters", "feature of noise"], frameon=False, fontsize=9
-    )
+    axes.legend(handles, ["feature with clusters", "noise feature"], frameon=False, fontsize=9)
 
 
 PICTURES = {

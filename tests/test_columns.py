@@ -103,7 +103,9 @@ class TestTreatments:
     def test_bad_names(self, table):
         with pytest.raises(ValueError, match=r"cannot find column 'lines'.*'line'"):
             TableEncoder(numeric=["lines"]).fit(table)
-        with pytest.raises(ValueError, match=r"either numeric or categorical.*both for 'line'"):
+        with pytest.raises(
+            ValueError, match=r"either numeric or categorical, got 'line' in both"
+        ):
             TableEncoder(numeric=["line"], categorical=["line"]).fit(table)
         with pytest.raises(ValueError, match=r"left out 'name' \(identifier: 200 distinct"):
             TableEncoder().fit(table[["name"]])
