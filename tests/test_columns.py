@@ -253,7 +253,7 @@ class TestCommand:
         assert code == 0, err
         lines = err.splitlines()
         (left_out,) = [line for line in lines if "Left out: " in line]
-        assert "'customer_id' (identifier: distinct integers under the name" in left_out
+        assert "'customer_id' (identifier: distinct integers in a column named" in left_out
         assert "'note' (free text: 200 distinct values in 200 rows)" in left_out
         assert "--numeric or --category" in left_out
         (days,) = [line for line in lines if "days since 1970-01-01" in line]
