@@ -33,7 +33,7 @@ def main():
             part(report)
     for part in PARALLEL_PARTS:
         part(report)
-    table = "\n".join(["| what | measured | bar | met |", "|---|---|---|---|", *rows])
+    table = "\n".join(["| quantity | measured | bar | met |", "|---|---|---|---|", *rows])
     replace_part("benchmarks.md", "make bench", table)
 
 

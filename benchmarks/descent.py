@@ -112,9 +112,7 @@ def threads(report):
     best = in_turns(
         {jobs: lambda m=model: m.fit(X) for jobs, model in models.items()}, rounds=3
     )
-    report(
-        "50 restarts, one thread over two (n=10,000, m=20, k=5)", best[1] / best[2], ">= 1.7"
-    )
+    report("50 starts, one thread over two (n=10,000, m=20, k=5)", best[1] / best[2], ">= 1.7")
 
 
 # The peak memory is read from /proc, because that of getrusage includes the parent process.

@@ -44,7 +44,7 @@ def extractors(report):
     )
     bars = {"ReconstructionICA": 5, "ReplicatedNMF": 0.5, "Autoencoder": 1.5}
     for name, bar in bars.items():
-        what = f"{name}, 50 restarts, Ionosphere (351 x 33, r=16), two threads, seconds"
+        what = f"{name}, 50 starts, Ionosphere (351 x 33, r=16), two threads, seconds"
         report(what, best[name], f"<= {bar}")
 
 

@@ -3,10 +3,10 @@
     python -m benchmarks.missing
 
 takes the nine data sets with the paper's noise at level 0.4 (scales 1 and 5), and removes 5, 20
-and 40% of their entries, at random or by value. It compares the labels of CAFE fitted to the
-rows with gaps with its labels after imputation by medians, by the five nearest neighbours of
-the standard-scaled rows, and by iterated regressions. There are five versions of 20% at random,
-and one of each other setting.
+and 40% of their entries, at random or by value. CAFE is fitted to the rows with gaps, and to
+the rows after imputation by medians, by the five nearest neighbours of the standard-scaled
+rows, and by iterated regressions; its labels are compared with the classes. There are five
+versions of 20% at random, and one of each other setting.
 
 The script writes docs/results/missing.csv, with one row for each data set, version and kind of
 gaps, and missing.md with the mean adjusted Rand indices. Runs that the CSV file contains are
@@ -104,7 +104,7 @@ def main():
 
 
 def render(table):
-    """Return the table of the documentation, from that of the CSV file."""
+    """Return the Markdown table of the documentation for the table of the CSV file."""
     names = {
         "complete": "nothing missing",
         "native": "gaps kept",

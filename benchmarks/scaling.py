@@ -2,8 +2,8 @@
 
 The script writes docs/results/scaling.csv and the figure of docs/benchmarks.md. Each curve
 varies one of rows, features, clusters and p; the others are n=100,000, m=50, k=10. The time of
-an iteration is that of a whole fit of at most 8 iterations on one thread, divided by their
-number, in the best of two rounds.
+an iteration is the time of a whole fit on one thread divided by its number of iterations, at
+most 8; the best of two rounds counts. A last curve compares one and two threads.
 """
 
 import argparse

@@ -259,7 +259,7 @@ def main():
 
 
 def render(table):
-    """Return the table of the documentation, from that of the CSV file."""
+    """Return the Markdown table of the documentation for the table of the CSV file."""
     kinds = {"score": "score", "candidates": "candidates", "after": "afterwards"}
     kinds |= {"hindsight": "in hindsight", "others": "other methods"}
     columns = ("mean", "clean", "pairs", "columns", "heavy", "zeros", "counts")

@@ -74,9 +74,9 @@ def time_fit(fit, X):
 
 
 def expected(sizes, seconds, n_rows):
-    """Extrapolate the time to more rows from the last two sizes, at least linearly.
+    """Extrapolate the time to more rows from the last two sizes.
 
-    The growth is assumed to be at most quadratic.
+    The growth is assumed to be at least linear and at most quadratic.
     """
     if not seconds:
         return 0.0
@@ -111,7 +111,7 @@ def measure(methods, rows, limit, note):
 
 
 def spread(places, gap):
-    """Move sorted places apart until none is closer to the next than `gap`."""
+    """Move sorted positions apart until neighbours are at least `gap` apart."""
     places = np.array(places, dtype=float)
     for _ in range(200):
         short = gap - np.diff(places)

@@ -648,7 +648,7 @@ class CAFE(
         return models, found, counts
 
     def _choose(self, candidates, models, found, counts, frame):
-        """Choose a fitted model, set its attributes and return the index of its candidate."""
+        """Choose a fitted model, set the attributes that depend on it and return its index."""
         scores = likelihood_scores(counts, frame)
         self.agreement_ = agreement_matrix(counts.tables, len(models))
         chosen = choose(self.selection, models, scores, self.agreement_)

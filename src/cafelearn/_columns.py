@@ -18,16 +18,16 @@ ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?
 DAY = pd.Timedelta(days=1)
 
 # Text with more than FEW distinct values is an identifier if their number exceeds this share of
-# all its values.
+# the number of values.
 DISTINCT = 0.5
 FEW = 10
 # Text with many distinct values is free text if it has at least this many words on average.
 WORDS = 4
-# Number of hashes kept. A smaller number of distinct values is exact; others are estimated,
-# with an error of about 3%.
+# Number of hashes kept. Fewer distinct values are counted exactly; otherwise their number is
+# estimated, with an error of about 3%.
 SKETCH = 1024
-# If the number of distinct values is estimated, at least this share of all values counts as
-# all of them.
+# If an estimated number of distinct values is at least this share of the number of values, all
+# values count as distinct.
 NEARLY_ALL = 0.9
 ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
 
@@ -69,7 +69,7 @@ class Look(NamedTuple):
 
 
 def kind_of(column) -> str:
-    """Return the kind of a column: number, category, date, text date, duration or its type."""
+    """Return the kind of a column: number, category, date, text date, duration or another."""
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         found = types.infer_dtype(column, skipna=True)

@@ -83,7 +83,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     fillings_ : dict of str to float or str
         Value imputed in each column; empty without `impute`.
     constant_features_ : list of str
-        Columns left out because they are constant.
+        Encoded columns left out because they are constant.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -229,8 +229,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         variables : list of str
-            One name per encoded column, for `feature_groups` of the estimators: all columns
-            of a category have the same name.
+            One name per encoded column, for `feature_groups` of the estimators: all encoded
+            columns of a categorical column have the same name.
 
         Examples
         --------

@@ -61,7 +61,7 @@ POSITIVE = {"scale_", "range_", "_distance_scales"}
 
 
 class UnsoundModel(ValueError):
-    """A model with inconsistent parts."""
+    """Error raised if a model is inconsistent or not allowed."""
 
 
 def check_archive(archive, size, descriptions):

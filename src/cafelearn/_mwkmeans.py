@@ -88,8 +88,8 @@ class MinkowskiWeightedKMeans(
           rises.
         - A positive float is a constant in the units of the dispersions.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        One label per feature. Features with the same label, such as the one-hot columns of a
-        category, are one variable: they share one weight per cluster, computed from the sum
+        One label per feature. Features with the same label, such as the columns of a one-hot
+        encoding, are one variable: they share one weight per cluster, computed from the sum
         of their dispersions. Weights sum to 1 over variables, and offsets are added to the
         dispersions of variables (:doc:`/guide/variables`). "auto" derives the labels from the
         column names of :class:`~cafelearn.TableEncoder`: the part before the first "=". With
@@ -99,15 +99,16 @@ class MinkowskiWeightedKMeans(
         Initial centres.
 
         - "random": distinct rows drawn at random.
-        - "k-means++": rows drawn far from each other in the Minkowski distance.
+        - "k-means++": rows drawn at random, preferably far from the rows already drawn (in
+          the Minkowski distance).
         - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
           after the other around the row farthest from the centre of the data [2]_. This is
           deterministic, so there is only one start.
         - An array of centres, for one start.
         - A callable that takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts. The start with the lowest objective (``inertia_``) is kept, the first
-        of those that agree to 1e-9. `n_init` is ignored if `init` is an array or "anomalous".
+        Number of starts. The start with the lowest objective (``inertia_``) is kept; of starts
+        that agree to 1e-9, the first. `n_init` is ignored if `init` is an array or "anomalous".
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has at least twice as many rows: a
         weighted random sample of the distinct rows. The best clustering of the sample is then
@@ -379,7 +380,7 @@ class MinkowskiWeightedKMeans(
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Weighted Minkowski distances: p-th roots of the terms of the objective.
+            Weighted Minkowski distances; their p-th powers are the terms of the objective.
         """
         rows, model, n_threads = self._placed(X)
         single = getattr(X, "dtype", None) == np.float32
@@ -436,7 +437,7 @@ class MinkowskiWeightedKMeans(
         check_is_fitted(self)
         X = check_data(self, X, reset=False, gaps=True)
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
-            # Centres rounded to float32 could lie beyond the rows of their clusters.
+            # Float64 centres rounded to float32 could lie beyond the rows of their clusters.
             X = X.astype(np.float64, copy=False)
         model = make_model(
             self.cluster_centers_,

@@ -47,7 +47,7 @@ class NotebookMixin:
 
 
 def summary_html(estimator) -> str:
-    """Summarise sizes, chosen settings, diagnosis and weights of a fitted estimator."""
+    """Return sizes, chosen settings, diagnosis and weights of a fitted estimator as HTML."""
     inner = getattr(estimator, "cafe_", estimator)
     model = getattr(inner, "model_", inner)
     mass = np.asarray(model._mass, dtype=float)
@@ -98,7 +98,7 @@ def _findings(findings):
 
 
 def _map(weights, mass, names, is_uniform):
-    """Draw the weights: one column per cluster, one row per feature, heaviest first."""
+    """Return an SVG map of the weights: features by clusters, the heaviest features first."""
     clusters = np.arange(len(mass))
     if len(clusters) > MOST_CLUSTERS:
         clusters = np.sort(np.argsort(-mass, kind="stable")[:MOST_CLUSTERS])

@@ -12,7 +12,7 @@ import time
 def end_with(parent):
     """End this process soon after the process that started it, with the id `parent`, ends.
 
-    If the parent has already ended, because a worker takes time to start, end it at once.
+    If the parent has already ended, because a worker takes time to start, end immediately.
     """
 
     def watch():

@@ -326,7 +326,7 @@ def _order(difference):
 
 
 def decimals_for(spread) -> int | None:
-    """Return the decimals that resolve a quarter of the spread; None if it is 0 or infinite."""
+    """Return how many decimals resolve a quarter of the spread; None if it is 0 or infinite."""
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))

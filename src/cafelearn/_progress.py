@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SECONDS = 10  # between two lines where there is no bar
+SECONDS = 10  # seconds between two lines, where there is no bar
 REDRAW = 0.1  # seconds between two drawings of a bar
 WIDTH = 32  # characters of a bar, fewer on narrow terminals
 # Callback that takes the number of completed steps, the total number of steps and the name of

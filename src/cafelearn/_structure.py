@@ -1,4 +1,4 @@
-"""A permutation test of cluster structure; the null hypothesis is independent variables."""
+"""A permutation test of cluster structure against the hypothesis of independent variables."""
 
 from typing import NamedTuple
 
@@ -135,7 +135,7 @@ def one_hot_groups(X):
 
 
 def permute(X, groups, rng):
-    """Copy the rows with each group of columns permuted independently.
+    """Return a copy of the rows in which each group of columns is permuted independently.
 
     Gaps keep their places, so every row keeps an observed value.
     """

@@ -147,7 +147,7 @@ class TabularCAFE(
         ----------
         X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
             The table. A Dask dataframe is fitted block by block, see
-            :doc:`/guide/large_data`; the other methods are then lazy.
+            :doc:`/guide/large_data`; the other methods are lazy on Dask dataframes.
         y : None
             Ignored; present by convention.
 

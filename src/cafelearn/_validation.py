@@ -126,7 +126,7 @@ def check_columns_observed(estimator, X):
 
 
 def refuse_empty_columns(empty, estimator):
-    """Raise if `empty`, the mask of the columns without observed values, is not all False."""
+    """Raise if `empty`, the mask of the columns without observed values, marks any column."""
     if empty.any():
         names = getattr(estimator, "feature_names_in_", np.arange(len(empty)))[empty]
         raise ValueError(

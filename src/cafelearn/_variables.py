@@ -114,7 +114,7 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Compute the largest row sum over the columns, scaled to [0, 1], of each variable.
+    """Scale columns to [0, 1] and compute the largest row sum over those of each variable.
 
     The sum is 1 for one-hot encoded variables, and defined as 1 for variables of one column.
     Missing values count as 0. The result for all rows is the maximum of the results for their

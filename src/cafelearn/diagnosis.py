@@ -172,8 +172,8 @@ def check_choice(candidates, family):
         yield Finding(
             "disagreement",
             NOTE,
-            "Other exponents give different clusters: the candidates that differ from the "
-            "chosen one only in p have a mean agreement with it of "
+            "Other exponents give different clusters: the mean agreement between the chosen "
+            "candidate and those that differ from it only in p is "
             f"{others['agreement'].mean():.2f} (adjusted Rand index; 1 means equal clusters).",
         )
 

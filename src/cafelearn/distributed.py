@@ -1,4 +1,4 @@
-"""Fits to Dask arrays and dataframes, on a cluster or larger than memory.
+"""Fit to Dask arrays and dataframes that are larger than memory or spread over a cluster.
 
 The estimators accept Dask collections directly. Every pass over the data serves all running
 descents of all candidates and returns sums of the size of the centres, which the client

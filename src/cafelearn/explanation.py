@@ -44,7 +44,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     contributions : DataFrame
         One row per feature, largest contribution (in absolute value) first:
 
-        - ``value`` : the value of the row, in the units of `X`;
+        - ``value`` : the value of the feature in this row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
         - ``first_term``, ``second_term`` : the terms of the feature in ``d_first**p`` and
@@ -63,7 +63,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 
     See Also
     --------
-    CAFE.assignment_margin : How clearly each row belongs to its cluster.
+    CAFE.assignment_margin : Margin between the nearest and the second nearest centre.
 
     Examples
     --------

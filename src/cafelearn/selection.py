@@ -42,7 +42,7 @@ class Frame(NamedTuple):
     low: np.ndarray  # (m,)
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
-    one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
+    one_hot: np.ndarray | None = None  # (m,) number of each column's one-hot variable, or -1
     units: np.ndarray | None = None  # (m,) factors of columns with extreme values
 
     def standardise(self, X):
@@ -218,7 +218,7 @@ def likelihood_scores(tally, frame):
 def _score(sums, frame):
     varies = frame.low < frame.high
     if frame.one_hot is not None:
-        varies &= frame.one_hot < 0  # columns of categories are counted together
+        varies &= frame.one_hot < 0  # one-hot columns are scored by variable
     found = sums.mass > 0
     mass, n, k = sums.mass[found][:, None], sums.mass.sum(), len(sums.mass)
     first, second = sums.first[found][:, varies], sums.second[found][:, varies]

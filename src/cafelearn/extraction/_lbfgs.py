@@ -1,8 +1,8 @@
 """L-BFGS from many starts at once, with array operations over all starts.
 
-SciPy's L-BFGS-B takes one start at a time. On small problems the overhead between the array
-operations takes as long as the operations, and threads do not help, because they wait for the
-interpreter lock. The tests compare the minima with SciPy's.
+SciPy's L-BFGS-B takes one start at a time. On small problems the interpreter takes as long as
+the array operations, and threads do not help, because they wait for the interpreter lock. The
+tests compare the minima with SciPy's.
 """
 
 from typing import NamedTuple
@@ -73,8 +73,8 @@ def minimize_all(function, starts, max_iter, tol):
     max_iter : int
         Largest number of iterations; each tries one step of each start.
     tol : float
-        A start has converged if a step lowers its value by at most this fraction of its
-        initial value, or if no entry of its gradient exceeds this product.
+        A start has converged if a step lowers its value by at most `tol` times its initial
+        value, or if no entry of its gradient exceeds `tol` times the initial value.
 
     Returns
     -------
@@ -134,7 +134,8 @@ def _advance(state, function, position, allowed):
 def _shortening(expected, decrease):
     """Return the factor, from 0.1 to 0.5, that shortens a rejected step.
 
-    It leads to the minimum of a parabola through both values with the initial slope.
+    The shorter step leads to the minimum of the parabola through both values that has the
+    initial slope.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = expected / (2 * (expected + decrease))

@@ -51,7 +51,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     where KL is the Kullback-Leibler divergence, for each hidden unit, between the Bernoulli
     distributions with means `sparsity` and the unit's mean activation. The network is trained
-    on all rows at once, with scaled conjugate gradients.
+    on all rows at once, with scaled conjugate gradients [1]_.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def _check_wanted(shown, wanted, X, is_pca):
 
 
 def fit_extractor(extractor, rows, sample_weight=None):
-    """Fit an extractor, or None, to rescaled rows of positive weight.
+    """Fit an extractor to rescaled rows of positive weight; return None if it is None.
 
     PCA and extractors whose `fit` takes `sample_weight` use the weights.
     """
@@ -79,7 +79,7 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def _fit_weighted_pca(pca, rows, sample_weight):
-    """Fit scikit-learn's PCA as if each row were repeated by its weight."""
+    """Fit scikit-learn's PCA as if each row were repeated as often as its weight."""
     # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
     pca.fit(rows)
     mass = sample_weight.sum()
@@ -108,7 +108,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
 
 
 def width_of(extractor, rescaled):
-    """Return the number of features that the extractor, or None, extracts."""
+    """Return the number of extracted features; without extractor, that of rescaled columns."""
     if extractor is None:
         return rescaled.shape[1]
     width = getattr(extractor, "_n_features_out", None)

@@ -211,8 +211,8 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if (shifted < 0).any():
             # A constant text with `once`, so that cross-validation does not warn in every fold.
             warn_caller(
-                "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
-                "treated as that minimum.",
+                "ReplicatedNMF: values below the minimum of their feature in the training data "
+                "are treated as this minimum.",
                 once=True,
             )
             np.maximum(shifted, 0, out=shifted)
