@@ -91,7 +91,7 @@ def run_case(case):
 
 
 def _own_scales(rows, labels, centers):
-    """Compute 1 / standard deviation by cluster and feature, over its maximum in the cluster."""
+    """Compute 1 / standard deviation by cluster and feature, over the cluster's maximum."""
     scales = np.empty_like(centers)
     for l, center in enumerate(centers):
         members = rows[labels == l]

@@ -91,7 +91,7 @@ def draw_cells(comparison, out):
     figure.supxlabel("published mean ARI")
     figure.supylabel("our mean ARI")
     figure.suptitle(
-        "All cells with their standard errors; hollow where |z| > 2; in the titles, |z| <= 2",
+        "Cells with standard errors; hollow: |z| > 2; titles: number of cells with |z| <= 2",
         fontsize=11,
     )
     save(figure, out / "cells.png")
@@ -110,7 +110,7 @@ def draw_agreement(comparison, out):
         ax.text(
             j, i, f"{value:.1f}", ha="center", va="center", color="w" if value < 1.6 else "k"
         )
-    figure.colorbar(image, label="root mean square of z (1 is pure chance)")
+    figure.colorbar(image, label="root mean square of z (1 is expected by chance)")
     ax.set_title("Distance from the published tables, over six settings", loc="left")
     save(figure, out / "agreement.png")
 
