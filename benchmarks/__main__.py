@@ -1,4 +1,4 @@
-"""``make bench``: measure everything and write the table of docs/benchmarks.md."""
+"""Run all benchmarks of ``make bench`` and write their table into docs/benchmarks.md."""
 
 from threadpoolctl import threadpool_limits
 
@@ -15,7 +15,7 @@ PARTS = (
     descent.growth,
     descent.start_up,
 )
-# These use all cores, as does what they are compared with.
+# These parts use all cores, and so do the methods that they are compared with.
 PARALLEL_PARTS = (extraction.cafe, extraction.extractors, extraction.unseen_rows)
 
 

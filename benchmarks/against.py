@@ -1,8 +1,8 @@
-"""Whole fits of this checkout against those of another one.
+"""Compare whole fits of this checkout with those of another checkout.
 
 ``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.whole_fits`` with the
 package in DIRECTORY/src and with this one, alternately, and compares their times and labels.
-The first versions allowed inexact centres on large data; this is disabled here.
+The first versions computed inexact centres on large data; this option is disabled here.
 """
 
 import argparse
@@ -21,7 +21,7 @@ try:
     import cafelearn._solver.descent as descent
     from cafelearn._solver.iteration import make_problem
     from cafelearn._solver.scales import data_scale
-except ImportError:  # the layout of earlier versions
+except ImportError:  # modules of earlier versions
     import cafelearn.descent as descent
     try:
         from cafelearn.machine import data_scale, make_problem
@@ -44,6 +44,7 @@ np.save(sys.argv[3], np.array([result.labels for result in found]))
 
 
 def run(source, folder, p, labels):
+    """Fit with the package in `source`, save the labels and return the seconds."""
     environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", FITS, folder, str(p), labels],
@@ -74,7 +75,7 @@ def main():
                     seconds = run(source.resolve(), folder, p, f"{folder}/{name}.npy")
                     best[name] = min(best[name], seconds)
             ours, other = (np.load(f"{folder}/{name}.npy") for name in sources)
-            same = "the same labels" if (ours == other).all() else "OTHER labels"
+            same = "same labels" if (ours == other).all() else "DIFFERENT labels"
             print(
                 f"p = {p:g}: {best['other']:.2f} s over {best['ours']:.2f} s = "
                 f"{best['other'] / best['ours']:.2f}, {same}",

@@ -1,7 +1,7 @@
-"""Speed and memory of mwk-means, as ratios measured in one run.
+"""Measure the speed and the memory of mwk-means, as ratios.
 
-Machines differ and are noisy, so each ratio compares two functions timed alternately on the
-same machine, with the best of several rounds of each.
+Machines differ and timings are noisy, so each ratio compares two functions that are timed
+alternately on the same machine, by the best of several rounds of each.
 """
 
 import itertools
@@ -21,7 +21,7 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 def blobs(n, m, k, seed=0, dtype=np.float64):
-    """Gaussian clusters in half of the features, noise in the others."""
+    """Generate Gaussian clusters in half of the features, noise in the others."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(scale=2, size=(k, m))
     X = rng.normal(size=(n, m))
@@ -31,7 +31,7 @@ def blobs(n, m, k, seed=0, dtype=np.float64):
 
 
 def in_turns(functions, rounds=5):
-    """Best time of each function, called in turns."""
+    """Call functions in turns and return the best time of each."""
     best = dict.fromkeys(functions, np.inf)
     for _ in range(rounds):
         for name, function in functions.items():
@@ -42,7 +42,7 @@ def in_turns(functions, rounds=5):
 
 
 def per_iteration(make, X, last):
-    """A function that times the iterations 2 to `last` of a fit, without set-up."""
+    """Return a function that measures the mean time of the iterations 2 to `last` of a fit."""
 
     def run():
         times = []
@@ -112,12 +112,10 @@ def threads(report):
     best = in_turns(
         {jobs: lambda m=model: m.fit(X) for jobs, model in models.items()}, rounds=3
     )
-    report(
-        "50 restarts, one thread over two (n=10,000, m=20, k=5)", best[1] / best[2], ">= 1.7"
-    )
+    report("50 starts, one thread over two (n=10,000, m=20, k=5)", best[1] / best[2], ">= 1.7")
 
 
-# Peak memory of this process from /proc; that of getrusage includes the parent's.
+# The peak memory is read from /proc, because that of getrusage includes the parent process.
 MEMORY = """
 import re
 from pathlib import Path
@@ -147,7 +145,7 @@ def memory(report):
         )
         report(
             f"memory beyond the input while fitting n=1,000,000, m=50, k=10, p={p:g}, over "
-            "the input's size",
+            "the size of the input",
             float(done.stdout),
             "<= 0.25",
         )

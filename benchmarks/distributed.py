@@ -1,9 +1,9 @@
-"""Speed and memory of fits to Dask collections, on a cluster of two processes.
+"""Measure the speed and the memory of fits to Dask collections, on two worker processes.
 
-``python -m benchmarks.distributed speed`` compares the fit of rows that are spread over
-two workers with the fit in memory on two threads. ``python -m benchmarks.distributed
-memory`` fits a file that does not fit into the memory of the workers, and measures the
-memory of all processes. ``--help`` lists options for smaller runs.
+``python -m benchmarks.distributed speed`` compares fits to rows in the memory of two workers
+with fits in this process on two threads. ``python -m benchmarks.distributed memory`` fits
+models to a file larger than the memory of the workers, and measures the memory of all
+processes. ``--help`` lists options for smaller runs.
 """
 
 import argparse
@@ -28,6 +28,7 @@ MEGABYTE = 1e6
 
 @contextmanager
 def two_workers(**options):
+    """Yield the client of a cluster of two processes with one thread each."""
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", **options
@@ -38,7 +39,7 @@ def two_workers(**options):
 
 
 def speed(report, n_rows=2_000_000, n_features=50, n_init=2, max_iter=20, rounds=3):
-    """Fit on two workers over fit on two threads, the same starts and the same result."""
+    """Compare fits on two workers with fits on two threads; their results must be equal."""
     X = blobs(n_rows, n_features, 10)
     with tempfile.TemporaryDirectory() as folder, two_workers():
         path = Path(folder) / "rows.npy"
@@ -71,7 +72,7 @@ def speed(report, n_rows=2_000_000, n_features=50, n_init=2, max_iter=20, rounds
 
 
 class Watch:
-    """Largest memory of some processes, sampled every few milliseconds."""
+    """Record the largest memory of some processes, sampled every 20 milliseconds."""
 
     def __init__(self, **processes):
         self.processes = {name: psutil.Process(pid) for name, pid in processes.items()}
@@ -94,7 +95,7 @@ class Watch:
 
 
 def write_rows(path, gigabytes, n_features, seed=0):
-    """A file of clusters with noise, written some rows at a time."""
+    """Write a file of Gaussian clusters, some rows at a time; return the number of rows."""
     n_rows = int(gigabytes * 1e9 / (8 * n_features))
     rng = np.random.default_rng(seed)
     centers = rng.normal(scale=2, size=(10, n_features))
@@ -109,7 +110,7 @@ def write_rows(path, gigabytes, n_features, seed=0):
 
 
 def memory(report, gigabytes=10.0, n_features=50, n_init=2, max_iter=5, folder=None):
-    """Peak memory of the client and of the workers while a large file is fitted."""
+    """Measure the peak memory of the client and of the workers during fits to a large file."""
     models = {
         "mwk-means": MinkowskiWeightedKMeans(
             10, p=1.5, n_init=n_init, max_iter=max_iter, random_state=0
@@ -142,6 +143,7 @@ def memory(report, gigabytes=10.0, n_features=50, n_init=2, max_iter=5, folder=N
 
 
 def show(what, measured, bar):
+    """Print one measurement."""
     met = measured <= float(bar.removeprefix("<= "))
     print(f"{measured:8.2f}  ({bar}, {'met' if met else 'NOT MET'})  {what}", flush=True)
 
@@ -154,7 +156,7 @@ def main():
     command.add_argument("--rounds", type=int, default=3)
     command = commands.add_parser("memory", help="a file larger than the workers' memory")
     command.add_argument("--gigabytes", type=float, default=10.0)
-    command.add_argument("--folder", help="where to write the file")
+    command.add_argument("--folder", help="directory for the temporary file")
     for command in commands.choices.values():
         command.add_argument("--features", type=int, default=50)
         command.add_argument("--starts", type=int, default=2)

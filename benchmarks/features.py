@@ -4,7 +4,8 @@
 
 fits CAFE to one half of each tuning set, computes features in several ways from the same
 clustering, and classifies the other half with 5 and 20 labelled rows per class, as in the
-study. It writes docs/results/features.csv, the mean accuracy in each regime, in a few minutes.
+study. It writes the mean accuracy in each regime to docs/results/features.csv. This takes a
+few minutes.
 """
 
 import warnings
@@ -26,7 +27,7 @@ OUT = Path(__file__).parent.parent / "docs" / "results" / "features.csv"
 
 
 def tuning_cases():
-    """The cases that the default was chosen on."""
+    """Return the cases on which the default was chosen."""
     regimes = (
         "clean",
         "pairs 0.2/1",
@@ -42,12 +43,12 @@ def tuning_cases():
 
 
 def spread(parts, first):
-    """The square root of the total variance of the first half."""
+    """Compute the square root of the total variance of the first half."""
     return np.sqrt(parts[first].var(axis=0).sum()) + 1e-300
 
 
 def run_case(case):
-    """Mean accuracy of each kind of features on one data set."""
+    """Compute the mean accuracy of each kind of features on one data set."""
     X, y = case_data(case)
     k, halves = len(np.unique(y)), split(case, y)
     first = halves.first
@@ -90,7 +91,7 @@ def run_case(case):
 
 
 def _own_scales(rows, labels, centers):
-    """1 / standard deviation of each cluster and feature, over the largest of the cluster."""
+    """Compute 1 / standard deviation by cluster and feature, over the cluster's maximum."""
     scales = np.empty_like(centers)
     for l, center in enumerate(centers):
         members = rows[labels == l]
@@ -100,7 +101,7 @@ def _own_scales(rows, labels, centers):
 
 
 def main():
-    """Run everything and write the table."""
+    """Run all cases and write the table."""
     cases = tuning_cases()
     rows = Parallel(n_jobs=2)(delayed(run_case)(case) for case in cases)
     table = pd.DataFrame(rows).groupby([regime_of(case) for case in cases]).mean().T

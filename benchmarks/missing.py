@@ -1,14 +1,16 @@
-"""Rows with missing values: fitted as they are, or imputed first?
+"""Compare fits to rows with missing values with fits after imputation.
 
     python -m benchmarks.missing
 
-removes 5, 20 and 40% of the entries of the nine data sets with the paper's noise at level 0.4
-(scales 1 and 5), at random or by value, and compares the labels of CAFE, fitted to the rows as
-they are, with those after imputation by medians, by the five nearest neighbours of the
-standard-scaled rows, and by iterated regressions. Writes docs/results/missing.csv, with one row
-for each data set, version and kind of gaps, and missing.md with the mean adjusted Rand indices.
-Five versions of 20% at random, one of the others. What is in the CSV file is not run again.
-About half an hour on one core.
+takes the nine data sets with the paper's noise at level 0.4 (scales 1 and 5), and removes 5, 20
+and 40% of their entries, at random or by value. CAFE is fitted to the rows with gaps, and to
+the rows after imputation by medians, by the five nearest neighbours of the standard-scaled
+rows, and by iterated regressions; its labels are compared with the classes. There are five
+versions of 20% at random, and one of each other setting.
+
+The script writes docs/results/missing.csv, with one row for each data set, version and kind of
+gaps, and missing.md with the mean adjusted Rand indices. Runs that the CSV file contains are
+not repeated. A complete run takes about half an hour on one core.
 """
 
 import warnings
@@ -38,15 +40,16 @@ IMPUTERS = {
     "iterative": lambda: IterativeImputer(random_state=0),
 }
 SETTING = ("kind", "share", "version", "regime", "dataset")
-# The setting with more versions than one, and how many.
+# The setting with several versions, and their number.
 REFERENCE, MANY_VERSIONS = ("random", 0.2), 5
 
 
 def remove(X, share, kind, rng):
-    """A copy with this share of the entries missing; every row and column keeps one.
+    """Return a copy in which this share of the entries is missing.
 
-    At random, or with a probability that rises from 0 for the smallest value of a column to
-    twice the share for the largest.
+    Entries are removed at random or, with "value", with a probability that rises from 0 for
+    the smallest value of a column to twice the share for the largest. Every row and every
+    column keeps at least one entry.
     """
     chance = np.full(X.shape, share)
     if kind == "value":
@@ -58,7 +61,7 @@ def remove(X, share, kind, rng):
 
 
 def run_case(case, kind, share):
-    """The adjusted Rand index of each method, and of the rows with nothing missing."""
+    """Compute the adjusted Rand index of each method, and that of the complete rows."""
     X, y = case_data(case)
     rng = np.random.default_rng(case.seed(f"missing/{kind}/{share}"))
     gapped = remove(X, share, kind, rng)
@@ -74,18 +77,18 @@ def run_case(case, kind, share):
 
 
 def settings():
-    """Kind and share of the gaps, version, regime and data set of each case."""
+    """Yield kind and share of the gaps, version, regime and data set of each case."""
     for kind, share in product(KINDS, SHARES):
         versions = MANY_VERSIONS if (kind, share) == REFERENCE else 1
         yield from product([kind], [share], range(versions), REGIMES, datasets.names())
 
 
 def main():
-    """Run what the CSV file lacks, and write the tables."""
+    """Run the cases that the CSV file lacks, and write the tables."""
     known = pd.read_csv(OUT) if OUT.exists() else pd.DataFrame(columns=SETTING)
     rows = known.to_dict("records")
     done = {tuple(row[name] for name in SETTING) for row in rows}
-    # The most important ones first.
+    # The setting with several versions comes first.
     for setting in sorted(settings(), key=lambda setting: setting[:2] != REFERENCE):
         if setting in done:
             continue
@@ -101,7 +104,7 @@ def main():
 
 
 def render(table):
-    """The table of the docs, from the CSV file."""
+    """Return the Markdown table of the documentation for the table of the CSV file."""
     names = {
         "complete": "nothing missing",
         "native": "gaps kept",

@@ -1,4 +1,4 @@
-"""Measured tables in pages of the documentation."""
+"""Insert measured tables into pages of the documentation."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def replace_part(page, name, text):
-    """Put a text between the two comments of a page that bear a name."""
+    """Replace the text between the begin and end comments with this name in a page."""
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
     path = DOCS / page
     before, found, rest = path.read_text(encoding="utf-8").partition(begin)

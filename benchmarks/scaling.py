@@ -1,8 +1,9 @@
-"""How the time of an iteration grows: ``python -m benchmarks.scaling``.
+"""Measure the growth of the time of an iteration: ``python -m benchmarks.scaling``.
 
-Writes docs/results/scaling.csv and the figure of docs/benchmarks.md. Each curve varies one of
-rows, features, clusters and p about n=100,000, m=50, k=10; a time is the best of some rounds of
-whole fits of at most 8 iterations, divided by their number, on one thread.
+The script writes docs/results/scaling.csv and the figure of docs/benchmarks.md. Each curve
+varies one of rows, features, clusters and p; the others are n=100,000, m=50, k=10. The time of
+an iteration is the time of a whole fit on one thread divided by its number of iterations, at
+most 8; the best of two rounds counts. A last curve compares one and two threads.
 """
 
 import argparse
@@ -31,7 +32,7 @@ P_CURVE = (1.01, 1.1, 1.3, 1.5, 1.7, 1.9, 2.0, 2.1, 2.5, 3.0, 4.0, 6.0, 10.0)
 
 
 def per_iteration(model, X, rounds=2):
-    """Best time of an iteration."""
+    """Return the best time of an iteration."""
     best = np.inf
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -49,7 +50,7 @@ def mwk(Z, p, max_iter=8, n_jobs=1):
 
 
 def measure(note):
-    """All curves, as rows of a table."""
+    """Measure all curves and return them as a table."""
     rows = []
 
     def add(curve, value, what, seconds):
@@ -82,7 +83,7 @@ def measure(note):
 
 
 def draw_figure(table, path):
-    """Four panels: rows, features, clusters and the exponent."""
+    """Draw four panels: rows, features, clusters and the exponent."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -125,7 +126,7 @@ def draw_figure(table, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draw", action="store_true", help="only draw what is measured")
+    parser.add_argument("--draw", action="store_true", help="only draw, without measuring")
     path = RESULTS / "scaling.csv"
     if not parser.parse_args().draw:
         measure(lambda line: print(line, flush=True)).to_csv(path, index=False)

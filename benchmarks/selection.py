@@ -1,12 +1,12 @@
-"""Compare rules to choose among clusterings: the ablation behind `cafelearn.selection`.
+"""Compare rules that choose among clusterings: the ablation study of `cafelearn.selection`.
 
     python -m benchmarks.selection
 
 clusters every tuning set once with a wide grid of candidates. For each variant of the score
-and each smaller set of candidates it determines which clustering would have been chosen.
-It writes docs/results/ablation.csv and .md, the mean adjusted Rand index of the choice by
-regime, in a quarter of an hour on two cores. Tuning sets are the paper's nine, scikit-learn's
-and generators; no other data was used.
+and each subset of the candidates it determines the clustering that would have been chosen.
+It writes the mean adjusted Rand index of the choice by regime to docs/results/ablation.csv and
+ablation.md. This takes a quarter of an hour on two cores. The tuning sets are the paper's nine
+data sets, sets from scikit-learn and generated sets; no other data was used.
 """
 
 import warnings
@@ -44,14 +44,14 @@ GRID = [
 class Form(NamedTuple):
     """A variant of the score; the defaults are those of `cafelearn.selection`."""
 
-    atom: float = 0.1  # share of the rows from which on an extreme value is an atom
+    atom: float = 0.1  # smallest share of the rows at an extreme value that makes it an atom
     variance_prior: float = 3.0
     prior: float = 4.0
     penalty: float = 1.0
     sizes: float = 1.0  # factor of the term of the cluster sizes
     variances: str = "better"  # "own", "shared" or the better of the two for each feature
-    irrelevant: bool = False  # features may have one distribution for all clusters
-    multinomial: bool = False  # one-hot columns of a variable count as one
+    irrelevant: bool = False  # whether features may have one distribution for all clusters
+    multinomial: bool = False  # whether one-hot columns of a variable are one distribution
     transform: str = "none"  # "winsorise" or "rank"
 
 
@@ -96,7 +96,7 @@ SETS = {
 
 
 def tuning_cases():
-    """The cases that choices are made on."""
+    """Return the cases on which the settings were chosen."""
     noisy = ("pairs 0.2/1", "pairs 0.4/1", "pairs 0.4/5", "columns", "heavy", "zeros")
     cases = [Case(name, "clean", 0) for name in datasets.names()]
     cases += [
@@ -110,7 +110,7 @@ def tuning_cases():
 
 
 def score(X, labels, k, form=FORMS["the score"]):
-    """The score of `cafelearn.selection.likelihood_score` and its variants, written plainly."""
+    """Compute `likelihood_score` or a variant of it, in plain NumPy."""
     X = np.asarray(X, dtype=np.float64)
     X = X[:, X.min(axis=0) < X.max(axis=0)]
     clusters = [np.flatnonzero(labels == l) for l in range(k)]
@@ -178,7 +178,7 @@ def _transform(x, between, kind):
 
 
 def refine(X, labels, k):
-    """Classification EM with Gaussians of diagonal covariances, from a clustering."""
+    """Refine a clustering by classification EM, with Gaussians of diagonal covariance."""
     X = StandardScaler().fit_transform(X)
     for _ in range(100):
         density = np.full((len(X), k), -np.inf)
@@ -198,7 +198,7 @@ def refine(X, labels, k):
 
 
 def run_case(case):
-    """The adjusted Rand index of every choice on one data set."""
+    """Compute the adjusted Rand index of every choice on one data set."""
     X, y = case_data(case)
     k = len(np.unique(y))
     with threadpool_limits(1), warnings.catch_warnings():
@@ -240,14 +240,14 @@ def run_case(case):
 
 
 def regime_of(case):
-    """The column of a case in the table."""
+    """Return the column of the table to which a case belongs."""
     if case.regime == "generated":
         return case.dataset
     return ("bundled " if case.dataset in BUNDLED else "") + case.regime.split()[0]
 
 
 def main():
-    """Run everything and write the table."""
+    """Run all cases and write the tables."""
     cases = tuning_cases()
     rows = Parallel(n_jobs=2, verbose=5)(delayed(run_case)(case) for case in cases)
     table = pd.DataFrame(rows).groupby([regime_of(case) for case in cases]).mean().T
@@ -259,7 +259,7 @@ def main():
 
 
 def render(table):
-    """The table of the docs, from the CSV file."""
+    """Return the Markdown table of the documentation for the table of the CSV file."""
     kinds = {"score": "score", "candidates": "candidates", "after": "afterwards"}
     kinds |= {"hindsight": "in hindsight", "others": "other methods"}
     columns = ("mean", "clean", "pairs", "columns", "heavy", "zeros", "counts")

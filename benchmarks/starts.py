@@ -1,7 +1,7 @@
-"""Starts on a sample against starts on all rows: python -m benchmarks.starts
+"""Compare starts on a sample with starts on all rows: ``python -m benchmarks.starts``.
 
-Writes docs/results/starts.csv: the best objective of 50 starts and the seconds of both, on data
-sets of several sizes, overlaps, noise and rare clusters.
+The script writes docs/results/starts.csv: the ratio of the best objectives of 50 starts, and
+both times, on data sets that differ in size, overlap, noise and rare clusters.
 """
 
 import time
@@ -20,7 +20,7 @@ KINDS = ("clear", "overlapping", "rare", "noise pairs", "noise columns", "heavy 
 
 
 def make(kind, n_rows, n_features=10, k=6, seed=0):
-    """One data set of the kind."""
+    """Generate one data set of a kind."""
     rng = np.random.default_rng([KINDS.index(kind), n_rows, seed])
     shares = np.full(k, 1 / k)
     if kind == "rare":  # two clusters of 0.5% of the rows
@@ -38,7 +38,7 @@ def make(kind, n_rows, n_features=10, k=6, seed=0):
 
 
 def measure(model, X):
-    """Objective and seconds of a fit."""
+    """Fit a model; return its objective and the seconds."""
     start = time.perf_counter()
     objective = clone(model).fit(X).inertia_
     return objective, time.perf_counter() - start

@@ -1,10 +1,11 @@
-"""Measure how often the structure test finds structure in data without any.
+"""Measure how often the structure test finds structure in data without structure.
 
     python -m benchmarks.structure
 
-runs the test behind the finding "no-structure" on data sets of independent variables, of
-several shapes, and writes docs/results/structure.csv, in a minute or two. The study
-(`cafe study`) measures how often the test misses structure in the paper's sets.
+runs the test behind the finding "no-structure" on data sets of independent variables with
+several shapes and distributions, and writes docs/results/structure.csv. This takes a minute or
+two. The study (`cafe study`) measures how often the test misses structure in the paper's data
+sets.
 """
 
 from pathlib import Path
@@ -30,7 +31,7 @@ COUNTS = dict.fromkeys(KINDS, 50) | {"uniform": 100}
 
 
 def run(kind, number):
-    """One data set of independent variables."""
+    """Run the test on one data set of independent variables."""
     rng = np.random.default_rng([list(KINDS).index(kind), number])
     n, m = int(rng.choice([50, 100, 300, 1_000, 3_000])), int(rng.choice([2, 3, 5, 10, 30]))
     k = int(rng.integers(2, 11))
@@ -43,7 +44,7 @@ def run(kind, number):
 
 
 def main():
-    """Run everything and write the table."""
+    """Run all tests and write the table."""
     sets = [(kind, number) for kind, count in COUNTS.items() for number in range(count)]
     table = pd.DataFrame(Parallel(n_jobs=2)(delayed(run)(*which) for which in sets))
     table.to_csv(OUT, index=False, lineterminator="\n")

@@ -1,8 +1,8 @@
-"""Time of a fit against the number of rows: ``python -m benchmarks.users``.
+"""Measure the time of a fit against the number of rows: ``python -m benchmarks.users``.
 
-Writes docs/results/users.csv, docs/images/users.png and the table at the top of
+The script writes docs/results/users.csv, docs/images/users.png and the table at the top of
 docs/benchmarks.md. Times are processor times on one thread, so that other load on the machine
-has little effect. It takes ten minutes on an idle machine. A method is not run at the next
+has little effect. A run takes ten minutes on an idle machine. A method is not run at the next
 number of rows if its extrapolated time exceeds `LIMIT` seconds.
 """
 
@@ -27,8 +27,8 @@ mpl.use("Agg")
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 FEATURES, CLUSTERS = 20, 5
 LIMIT = 90  # seconds
-# Fits are repeated once, because the first of a size may be the first to need some compiled
-# code, and short ones, of less than so many seconds together, once more.
+# Every fit is repeated, because the first fit of a size may include compilation. If both fits
+# together take less than this many seconds, a third follows.
 SHORT = 2
 
 
@@ -40,7 +40,7 @@ def umap(X):
         UMAP(n_jobs=1).fit(X)
 
 
-# With the defaults, which are one thread for most of them.
+# Methods with their default parameters; by default most of them use one thread.
 METHODS = {
     "CAFE": lambda X: CAFE(CLUSTERS, random_state=0).fit(X),
     "MinkowskiWeightedKMeans": lambda X: MinkowskiWeightedKMeans(CLUSTERS, random_state=0).fit(
@@ -64,7 +64,7 @@ LOOKS = {
 
 
 def time_fit(fit, X):
-    """Best time of some fits to the same rows."""
+    """Return the best time of two or three fits to the same rows."""
     times = []
     while len(times) < 2 or (len(times) < 3 and sum(times) < SHORT):
         begin = time.process_time()
@@ -74,7 +74,10 @@ def time_fit(fit, X):
 
 
 def expected(sizes, seconds, n_rows):
-    """Time for more rows by the growth between the last two sizes, linear to quadratic."""
+    """Extrapolate the time to more rows from the last two sizes.
+
+    The growth is assumed to be at least linear and at most quadratic.
+    """
     if not seconds:
         return 0.0
     growth = 1.0
@@ -85,7 +88,7 @@ def expected(sizes, seconds, n_rows):
 
 
 def measure(methods, rows, limit, note):
-    """A row for each method and number of rows that was tried."""
+    """Return a table with a row for each method and number of rows that was tried."""
     warnings.simplefilter("ignore")
     found = []
     for method in methods:
@@ -95,7 +98,7 @@ def measure(methods, rows, limit, note):
         for n_rows in rows:
             guess = expected(sizes, seconds, n_rows)
             if guess > limit:
-                note(f"{method}, {n_rows:,} rows: not tried, about {guess:.0f} s")
+                note(f"{method}, {n_rows:,} rows: not run, would take about {guess:.0f} s")
                 break
             sizes.append(n_rows)
             seconds.append(time_fit(fit, blobs(n_rows, FEATURES, CLUSTERS)))
@@ -108,7 +111,7 @@ def measure(methods, rows, limit, note):
 
 
 def spread(places, gap):
-    """Move sorted places apart until none is closer to the next than `gap`."""
+    """Move sorted positions apart until neighbours are at least `gap` apart."""
     places = np.array(places, dtype=float)
     for _ in range(200):
         short = gap - np.diff(places)
@@ -121,7 +124,7 @@ def spread(places, gap):
 
 
 def draw(table, path):
-    """Seconds against rows; each line bears its name."""
+    """Draw the seconds against the rows, with the name of the method at each line."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8.2, 4.8), layout="constrained")
@@ -161,7 +164,7 @@ def draw(table, path):
 
 
 def words(seconds):
-    """A time in two digits."""
+    """Format a time with two digits."""
     if np.isnan(seconds):
         return "-"
     if seconds < 0.1:
@@ -170,7 +173,7 @@ def words(seconds):
 
 
 def as_markdown(table):
-    """Methods down, rows across."""
+    """Return the table as Markdown, with methods as rows and numbers of rows as columns."""
     wide = table.pivot(index="method", columns="rows", values="seconds")
     wide = wide.loc[table["method"].unique()]
     lines = zip(wide.index, wide.to_numpy(), strict=True)
@@ -180,7 +183,7 @@ def as_markdown(table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draw", action="store_true", help="only draw what is measured")
+    parser.add_argument("--draw", action="store_true", help="only draw, without measuring")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds")

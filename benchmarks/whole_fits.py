@@ -1,6 +1,7 @@
-"""Whole fits: single precision against double, and early stopping against all starts.
+"""Compare whole fits: single with double precision, early stopping with complete starts.
 
-100,000 rows in ten clusters; 30 features separate them and 20 are noise.
+By default the data has 100,000 rows in ten clusters; 30 features separate the clusters, and 20
+are noise.
 """
 
 import numpy as np
@@ -14,7 +15,10 @@ STARTS = 3
 
 
 def noisy_blobs(n=100_000, m=50, k=10, n_noise=20, seed=0):
-    """Gaussian clusters, some of them close, with uniform noise features, range scaled."""
+    """Generate range-scaled Gaussian clusters, some of them close, with uniform noise features.
+
+    Return the rows and their clusters.
+    """
     rng = np.random.default_rng(seed)
     X, y = make_blobs(n, m - n_noise, centers=k, center_box=(-2, 2), random_state=seed)
     return RangeScaler().fit_transform(np.hstack([X, rng.uniform(size=(n, n_noise))])), y
@@ -25,7 +29,7 @@ def draw(X, k, seed):
 
 
 def single_precision(report):
-    """float64 over float32: whole fits, and per iteration where their paths part."""
+    """Compare the time of an iteration in float64 with that in float32."""
     X, y = noisy_blobs()
     single = X.astype(np.float32)
     for p in (1.1, 1.5, 2.0, 3.0):
@@ -60,7 +64,7 @@ def single_precision(report):
 
 
 def early_stopping(report):
-    """Time of 40 complete starts over that of 40 starts with early stopping."""
+    """Compare the time of 40 complete starts with that of 40 starts with early stopping."""
     X, _ = noisy_blobs(n=10_000, m=20, k=8, n_noise=8)
     for p in (1.1, 3.0):
         model = MinkowskiWeightedKMeans(8, p=p, n_init=40, random_state=0)

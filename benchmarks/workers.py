@@ -1,6 +1,6 @@
-"""Two processes against scikit-learn and dask-ml: ``python -m benchmarks.workers``.
+"""Compare fits on two workers with scikit-learn and dask-ml: ``python -m benchmarks.workers``.
 
-Needs dask-ml, which nothing else here does.
+This is the only benchmark that needs dask-ml.
 """
 
 import time
@@ -19,6 +19,7 @@ ITERATIONS = 10
 
 
 def best(run, rounds=3):
+    """Return the best time of an iteration; `run` returns the number of iterations."""
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()

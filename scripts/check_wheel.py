@@ -1,6 +1,7 @@
 """Build the sdist and, from it, the wheel; install the wheel elsewhere and test it.
 
-The tests run on the checkout, which contains all files. This checks the installed package:
+The test suite runs on the checkout, which contains all files. This script checks the installed
+package:
 
     python scripts/check_wheel.py
 """
@@ -15,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Files that are not modules, which packaging omits most easily.
+# Files that are not modules; these are the most likely to be missing from a package.
 HELD = (
     "cafelearn/py.typed",
     "cafelearn/report/assets/report.css",
@@ -49,7 +50,7 @@ assert main(["--version"]) == 0
 
 
 def main():
-    """Build, install, try; the exit code is that of the first step that fails."""
+    """Build, install and test; exit with the code of the first step that fails."""
     with tempfile.TemporaryDirectory() as directory:
         there = Path(directory)
         run(sys.executable, "-m", "build", "--outdir", there / "dist", ROOT)
@@ -64,11 +65,11 @@ def main():
         run(*pip, "--constraint", constraints, f"{wheel}[report,cli]", cwd=there)
         run(python, "-c", TRY, cwd=there)
         run(bin_directory / "cafe", "--version", cwd=there)
-    sys.stdout.write(f"{wheel.name} works where it is installed.\n")
+    sys.stdout.write(f"{wheel.name} works after installation.\n")
 
 
 def check_contents(wheel, sdist):
-    """Raise if a file that is no module is missing from one of the archives."""
+    """Exit with a message if a file of HELD is missing from one of the archives."""
     held = set(zipfile.ZipFile(wheel).namelist())
     missing = [name for name in HELD if name not in held]
     with tarfile.open(sdist) as archive:
@@ -79,7 +80,7 @@ def check_contents(wheel, sdist):
 
 
 def run(*command, cwd=None):
-    """Run a command without the checkout on its path."""
+    """Run a command without PYTHONPATH; exit with its code if it fails."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHONPATH")}
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment)
     if done.returncode:

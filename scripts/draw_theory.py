@@ -1,6 +1,6 @@
 """Draw the pictures of docs/theory.md: ``python scripts/draw_theory.py [DIRECTORY]``.
 
-Each function draws one claim of the paper from what the package computes.
+Each function draws one claim of the paper with values computed by the package.
 """
 
 import sys
@@ -35,7 +35,7 @@ NEW_ROW = np.array([5.0, 3.0])
 
 
 def draw_example(figure):
-    """The rows of the worked example, with and without weights."""
+    """Draw the rows of the worked example, with and without weights."""
     start = np.array([ROWS[:3].mean(axis=0), ROWS[3:].mean(axis=0)])
     for axes, weighting in zip(
         figure.subplots(1, 2, sharey=True), ("uniform", "cluster"), strict=True
@@ -61,7 +61,7 @@ def draw_example(figure):
 
 
 def draw_centres(figure):
-    """Proposition 1: one minimum for every p > 1, from the median to the middle."""
+    """Draw Proposition 1: for every p > 1 there is one minimum."""
     values = np.array([0.0, 1.0, 2.0, 3.0, 10.0])
     grid = np.linspace(-0.5, 10.5, 600)
     axes = figure.subplots()
@@ -72,15 +72,15 @@ def draw_centres(figure):
         axes.plot(grid, costs / lowest, color=shade, label=f"p = {p:g}, centre {center:.2f}")
         axes.plot(center, 1, "o", color=shade, ms=7, mec="white", zorder=4)
     axes.plot(values, np.full(5, 0.86), "k|", ms=12, mew=2)
-    axes.annotate("the values", (10, 0.86), (9.9, 0.94), ha="right", fontsize=9)
+    axes.annotate("values", (10, 0.86), (9.9, 0.94), ha="right", fontsize=9)
     axes.set(
-        ylim=(0.8, 2.4), xlabel="candidate for the centre", ylabel="dispersion / the lowest"
+        ylim=(0.8, 2.4), xlabel="position of the centre", ylabel="dispersion / its minimum"
     )
     axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def draw_descent(figure):
-    """Theorem 1: the objective of five starts after each iteration."""
+    """Draw Theorem 1: the objective of five starts after each iteration."""
     X, _ = mixture("mixture-1")
     axes = figure.subplots()
     for seed in range(5):
@@ -94,7 +94,7 @@ def draw_descent(figure):
 
 
 def draw_bounds(figure):
-    """Theorem 2: the objective times m^(p - 1) between two means of the dispersions."""
+    """Draw Theorem 2: the objective times m^(p - 1) between its bounds."""
     D = np.array([2.0, 32.0])
 
     def scaled_objective(p):
@@ -114,7 +114,7 @@ def draw_bounds(figure):
     for p in EXPONENTS:
         axes.plot(p, scaled_objective(p), "o", color=SHADES[p], mec="white", ms=8)
         place = {"xytext": (9, -8), "textcoords": "offset points", "fontsize": 9}
-        # There is no room for the name of the first.
+        # There is no space for the label of p = 1.1.
         axes.annotate(f"p = {p:g}" * (p > 1.1), (p, scaled_objective(p)), **place)
     axes.set(xscale="log", yscale="log", xlim=(1.04, 61), ylim=(1.7, 20))
     axes.set(xlabel="p", ylabel="objective times $m^{p-1}$")
@@ -124,7 +124,7 @@ def draw_bounds(figure):
 
 
 def draw_ratios(figure):
-    """Theorem 3: bound of a ratio of weights against the ratio of the dispersions."""
+    """Draw Theorem 3: the bound of a ratio of weights against the ratio of dispersions."""
     C = np.geomspace(1, 100, 50)
     axes = figure.subplots()
     for p, shade in SHADES.items():
@@ -136,7 +136,7 @@ def draw_ratios(figure):
     )
     axes.minorticks_off()
     axes.grid(alpha=0.3)
-    axes.set(xlabel="times as dispersed (C)", ylabel="share of the other's weight, at most")
+    axes.set(xlabel="ratio C of the dispersions", ylabel="upper bound of the weight ratio")
     # The feature B of the worked example, in cluster 0.
     for p in (1.5, 2.0, 3.0):
         ratio = 4**p
@@ -145,7 +145,7 @@ def draw_ratios(figure):
 
 
 def draw_suppression(figure):
-    """Theorem 4: weights of dominated features of random dispersions, under the bound."""
+    """Draw Theorem 4: weights of dominating features for random dispersions, and the bound."""
     rng = np.random.default_rng(0)
     D = np.exp(rng.normal(scale=0.7, size=(400, 8)))
     D[:, 0] = D[:, 1:].max(axis=1) * rng.uniform(1, 16, size=400)
@@ -154,20 +154,20 @@ def draw_suppression(figure):
     for axes, p in zip(panels, (1.5, 2.0, 5.0), strict=True):
         features, factors = dominance(D)
         weights = np.take_along_axis(feature_weights(D, p), features[:, None], axis=1)
-        axes.plot(factors, weights, ".", ms=4, color="#999999", label="weights of a fit")
+        axes.plot(factors, weights, ".", ms=4, color="#999999", label="weights")
         axes.plot(C, suppression_bound(C, 8, p), color=COLORS[0], lw=2, label="bound")
         axes.axhline(1 / 8, ls="--", lw=1, color="#777777")
         axes.set(xscale="log", xlim=(1, 16), ylim=(0, 0.15), title=f"p = {p:g}")
         axes.set_xticks([1, 2, 4, 8, 16], [1, 2, 4, 8, 16])
         axes.minorticks_off()
-        axes.set_xlabel("times as dispersed (C)")
+        axes.set_xlabel("ratio C of the dispersions")
     panels[0].set_ylabel("weight of the feature")
     panels[0].annotate("equal weights: 1/8", (15, 1 / 8), (15, 0.128), ha="right", fontsize=8)
     panels[1].annotate("bound", (4.2, 0.037), color=COLORS[0], fontsize=9)
 
 
 def draw_reversal(figure):
-    """Lemma 3: dispersions of a cluster before and after the rescaling."""
+    """Draw Lemma 3: dispersions of a cluster before and after the rescaling."""
     X, _ = mixture("mixture-1")
     model = MinkowskiWeightedKMeans(3, p=2, dispersion_offset=0, random_state=0).fit(X)
     D = model.dispersions_[0]
@@ -180,9 +180,7 @@ def draw_reversal(figure):
     axes.set(xlim=(-0.15, 1.15), ylabel="share of the cluster's dispersion")
     axes.set_xticks([0, 1], ["before", "after the rescaling"])
     handles = [plt.Line2D([], [], color=c, marker="o") for c in (COLORS[0], COLORS[5])]
-    axes.legend(
-        handles, ["feature with clusters", "feature of noise"], frameon=False, fontsize=9
-    )
+    axes.legend(handles, ["feature with clusters", "noise feature"], frameon=False, fontsize=9)
 
 
 PICTURES = {
@@ -202,7 +200,7 @@ def main(directory=IMAGES):
         for name, (draw, size) in PICTURES.items():
             figure = plt.figure(figsize=size, layout="constrained")
             draw(figure)
-            # Without the version of matplotlib, so that the same pictures are the same files.
+            # Without the version of matplotlib, so that equal pictures are equal files.
             figure.savefig(
                 Path(directory) / f"{name}.png", dpi=110, metadata={"Software": None}
             )

@@ -3,8 +3,8 @@
     cafe reproduce --out DIR
     python scripts/publish_results.py DIR
 
-writes ``docs/results``: all runs as one compressed CSV file, the tables, the comparison in
-words, and the figures. The same runs always give the same files.
+writes into ``docs/results``: all runs as one compressed CSV file, the tables, the comparison
+as text, and the figures. The same runs always give the same files.
 """
 
 import matplotlib as mpl
@@ -27,7 +27,7 @@ COLUMNS = [
 
 
 def main():
-    """Parse the arguments and write everything."""
+    """Parse the arguments and write all files."""
     directory, out = directories(__doc__.splitlines()[0])
     results = read_results(directory)
     place = results.method.map({method: place for place, method in enumerate(METHODS)})
@@ -51,7 +51,7 @@ def main():
 
 
 def draw_ranks(comparison, out):
-    """Critical difference diagrams: all our methods, and the paper's eight by its tables."""
+    """Draw critical difference diagrams of all methods in our runs and of the paper's eight."""
     figure, axes = plt.subplots(2, 1, figsize=(9, 6.4), layout="constrained")
     for ax, ranking, title in (
         (axes[0], comparison.ranking, "our runs, all methods"),
@@ -64,7 +64,7 @@ def draw_ranks(comparison, out):
 
 
 def draw_cells(comparison, out):
-    """Our mean of each cell against the published one."""
+    """Draw our mean of each cell against the published mean."""
     cells = comparison.cells
     methods = [method for method in METHODS if (cells.method == method).any()]
     figure, axes = plt.subplots(
@@ -91,14 +91,14 @@ def draw_cells(comparison, out):
     figure.supxlabel("published mean ARI")
     figure.supylabel("our mean ARI")
     figure.suptitle(
-        "All cells with their standard errors; hollow where |z| > 2; in the titles, |z| <= 2",
+        "Cells with standard errors; hollow: |z| > 2; titles: number of cells with |z| <= 2",
         fontsize=11,
     )
     save(figure, out / "cells.png")
 
 
 def draw_agreement(comparison, out):
-    """Root mean square of z for each data set and method."""
+    """Draw the root mean square of z for each data set and method."""
     cells = comparison.cells.assign(square=comparison.cells.z**2)
     table = np.sqrt(cells.pivot_table(index="dataset", columns="method", values="square"))
     table = table[[method for method in METHODS if method in table.columns]]
@@ -110,13 +110,13 @@ def draw_agreement(comparison, out):
         ax.text(
             j, i, f"{value:.1f}", ha="center", va="center", color="w" if value < 1.6 else "k"
         )
-    figure.colorbar(image, label="root mean square of z (1 is pure chance)")
+    figure.colorbar(image, label="root mean square of z (1 is expected by chance)")
     ax.set_title("Distance from the published tables, over six settings", loc="left")
     save(figure, out / "agreement.png")
 
 
 def draw_improvement(comparison, out):
-    """Mean gain of CAFE over its baseline by level, scale and data set."""
+    """Draw the mean gain of CAFE over its baseline by level, scale and data set."""
     table = comparison.improvement
     kinds = [
         kind for kind in ("noise_level", "noise_scale", "dataset") if (table.by == kind).any()
@@ -148,7 +148,7 @@ def draw_improvement(comparison, out):
 
 
 def draw_time(results, out):
-    """Where the time of the grid goes."""
+    """Draw the time of the grid by method."""
     own = results.seconds - results.sweep_seconds.where(results.method != "mwk-means", 0)
     total = own.groupby(results.method).sum().reindex(METHODS).dropna() / 60
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")

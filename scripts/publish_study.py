@@ -1,12 +1,12 @@
-"""Write the committed results of the study of the answers from a directory of runs.
+"""Write the committed results of the study of CAFE's answers from a directory of runs.
 
     cafe study --out DIR
     python scripts/publish_study.py DIR
 
 writes into ``docs/results``: all runs as one compressed CSV file, the tables, and the
 figures. The same runs always give the same files. The labels of the paper's settings under the
-paper's noise are not computed again: they are those of the paper's experiment, the method
-"mwk-means" of ``grid.csv.gz``, whose data sets the study shares.
+paper's noise are not computed again. They are taken from the paper's experiment, which uses
+the same data sets: the method "mwk-means" of ``grid.csv.gz``.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ from cafelearn.experiments.verdicts import rank_answers
 from cafelearn.plotting import CriticalDifferenceDisplay
 
 COLUMNS = [name for name in STUDY.record._fields if name != "traceback"]
-# Colour and marker of each method; Okabe and Ito's colours.
+# Colour and marker of each method; the colours are those of Okabe and Ito.
 STYLES = {
     "kmeans-range": (BASELINE, "o"),
     "kmeans-standard": (BASELINE, "s"),
@@ -40,7 +40,7 @@ STYLES = {
 
 
 def main():
-    """Parse the arguments and write everything."""
+    """Parse the arguments and write all files."""
     directory, out = directories(__doc__.splitlines()[0])
     results = read_study(directory)
     results = pd.concat([results, grid_runs(results)], ignore_index=True)
@@ -55,7 +55,7 @@ def main():
 
 
 def grid_runs(results):
-    """The runs of "paper" that the paper's experiment has, as records of the study."""
+    """Return the runs of the paper's experiment as records of the method "paper"."""
     grid = read_results(RESULTS / "grid.csv.gz").query("method == 'mwk-means'")
     scale, level = grid.noise_scale, grid.noise_level
     regime = [f"pairs {a:g}/{b:g}" for a, b in zip(level, scale, strict=True)]
@@ -69,7 +69,7 @@ def grid_runs(results):
 
 
 def draw_ranks(results, out):
-    """Critical difference diagrams of the labels and of the features."""
+    """Draw critical difference diagrams of the labels and of the features."""
     figure, axes = plt.subplots(2, 1, figsize=(9, 5.6), layout="constrained")
     for ax, task in zip(axes, STUDY_METHODS, strict=True):
         ranking = rank_answers(results, task)
@@ -85,7 +85,7 @@ def draw_ranks(results, out):
 
 
 def draw_regimes(results, out):
-    """Mean score of each method under each regime, on the paper's nine sets."""
+    """Draw the mean score of each method under each regime, on the paper's nine sets."""
     figure, axes = plt.subplots(2, 1, figsize=(10, 8), sharex=True, layout="constrained")
     for ax, task in zip(axes, STUDY_METHODS, strict=True):
         means = by_regime(results, task, sets=datasets.names())

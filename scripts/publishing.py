@@ -1,4 +1,4 @@
-"""Shared by the scripts that publish results."""
+"""Functions shared by the scripts that publish results."""
 
 import argparse
 import gzip
@@ -13,7 +13,7 @@ BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
 
 
 def directories(description):
-    """The directories to read from and to write to, from the command line."""
+    """Parse the command line; return the directories to read from and to write to."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -23,7 +23,7 @@ def directories(description):
 
 
 def write_runs(results, order, columns, path):
-    """All runs, sorted; gzip without a date, so that bytes can agree."""
+    """Write all runs, sorted, as gzipped CSV without a date, so that files are reproducible."""
     results = results.sort_values(order, ignore_index=True)[columns]
     for name in ("seconds", "sweep_seconds"):
         if name in columns:
@@ -34,6 +34,6 @@ def write_runs(results, order, columns, path):
 
 
 def save(figure, path):
-    """Write a figure without the version of the library in its metadata."""
+    """Write a figure without the version of matplotlib in its metadata, and close it."""
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)

@@ -300,7 +300,7 @@ class TestFit:
         fit = ("fit", iris, "-k", 3, "--drop", "name")
         for options, message in [
             (("--out", old), "exists already"),
-            (("--out", tmp_path / "no" / "f.csv"), "there is no directory"),
+            (("--out", tmp_path / "no" / "f.csv"), "no does not exist"),
             (("--out", tmp_path / "f.xlsx"), "unsupported extension '.xlsx'; expected .csv"),
             (("--model", tmp_path), "it is a directory"),
             (("--out", iris, "--force"), "same file as the input file"),
@@ -327,7 +327,7 @@ class TestFit:
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 0
         assert "'' at 1 is now 'column 1'" in err
-        assert "Left out: 'column 1' (identifier: counts the rows, from 0 to 149)" in err
+        assert "Left out: 'column 1' (identifier: numbers the rows from 0 to 149)" in err
 
 
 class TestErrors:

@@ -59,7 +59,7 @@ class TestTreatments:
             "plan": "category",
             "country": "constant",
         }
-        assert found.loc["line", "reason"] == "counts the rows, from 7 to 206"
+        assert found.loc["line", "reason"] == "numbers the rows from 7 to 206"
         assert found.loc["note"].tolist()[1:] == ["left out", "200 distinct values in 200 rows"]
         assert found.loc["signup", "reason"] == "dates, as days since 1970-01-01"
 
@@ -103,7 +103,9 @@ class TestTreatments:
     def test_bad_names(self, table):
         with pytest.raises(ValueError, match=r"cannot find column 'lines'.*'line'"):
             TableEncoder(numeric=["lines"]).fit(table)
-        with pytest.raises(ValueError, match=r"either numeric or categorical.*both for 'line'"):
+        with pytest.raises(
+            ValueError, match=r"either numeric or categorical, got 'line' in both"
+        ):
             TableEncoder(numeric=["line"], categorical=["line"]).fit(table)
         with pytest.raises(ValueError, match=r"left out 'name' \(identifier: 200 distinct"):
             TableEncoder().fit(table[["name"]])
@@ -251,7 +253,7 @@ class TestCommand:
         assert code == 0, err
         lines = err.splitlines()
         (left_out,) = [line for line in lines if "Left out: " in line]
-        assert "'customer_id' (identifier: distinct integers under the name" in left_out
+        assert "'customer_id' (identifier: distinct integers in a column named" in left_out
         assert "'note' (free text: 200 distinct values in 200 rows)" in left_out
         assert "--numeric or --category" in left_out
         (days,) = [line for line in lines if "days since 1970-01-01" in line]

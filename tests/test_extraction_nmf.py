@@ -177,7 +177,7 @@ def test_unseen_values_below_the_minimum(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = model.transform(clipped)
-    with pytest.warns(UserWarning, match="ReplicatedNMF: values that lie below the minimum"):
+    with pytest.warns(UserWarning, match="ReplicatedNMF: values below the minimum of their"):
         features = model.transform(rows)
     np.testing.assert_array_equal(features, expected)
 

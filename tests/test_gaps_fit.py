@@ -221,9 +221,7 @@ class TestInputs:
         X, _, _ = make_rows()
         X[[7, 12]] = np.nan
         for model in (MinkowskiWeightedKMeans(3), CAFE(3), CAFE("auto")):
-            with pytest.raises(
-                ValueError, match=r"in 2 of them \(counted from 0\): 7, 12\. Drop"
-            ):
+            with pytest.raises(ValueError, match=r"in 2 rows \(counted from 0\): 7, 12\. Drop"):
                 model.fit(X)
         model = MinkowskiWeightedKMeans(3, **QUICK).fit(X[20:])
         with pytest.raises(ValueError, match=r"MinkowskiWeightedKMeans .* 7, 12"):
@@ -406,7 +404,7 @@ class TestTables:
         with pytest.raises(ValueError, match="without any value: 'empty'"):
             TabularCAFE(CAFE(3)).fit(table.assign(empty=np.nan))
         table.loc[5] = np.nan
-        with pytest.raises(ValueError, match=r"in 1 of them \(counted from 0\): 5\. Drop"):
+        with pytest.raises(ValueError, match=r"in 1 row \(counted from 0\): 5\. Drop"):
             TabularCAFE(CAFE(3)).fit(table)
 
 

@@ -126,7 +126,7 @@ class TestExplain:
         cafe = CAFE(1, p=2.0, n_init=1).fit(X)
         with pytest.raises(ValueError, match="at least two clusters"):
             explain(cafe, X, 0)
-        with pytest.raises(IndexError, match="a row below 150, the number of rows, got 150"):
+        with pytest.raises(IndexError, match="needs -150 <= row < 150, got 150"):
             explain(cafe, X, 150)
         with pytest.raises(TypeError, match="an integer"):
             explain(cafe, X, "first")

@@ -47,7 +47,7 @@ def test_measure(monkeypatch):
     table = users.measure(["busy"], [100, 200, 100_000], 0.5, notes.append)
     assert list(table["rows"]) == [100, 200]
     assert called == [100, 100, 100, 200, 200]
-    assert "100,000 rows: not tried" in notes[-1]
+    assert "100,000 rows: not run" in notes[-1]
     assert table["seconds"].between(0.009, 0.2).all()
 
 

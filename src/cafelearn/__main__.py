@@ -1,4 +1,4 @@
-"""Run the command cafe as ``python -m cafelearn``."""
+"""Run the command ``cafe`` with ``python -m cafelearn``."""
 
 import sys
 

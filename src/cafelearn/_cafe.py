@@ -1,4 +1,4 @@
-"""CAFE: scale, cluster with several candidates, rescale by the weights, extract features."""
+"""CAFE: scale, fit the candidates, choose one, rescale the rows, extract features."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -82,14 +82,14 @@ from cafelearn.selection import (
 
 __all__ = ["CAFE", "PAPER"]
 
-# With these extractors the features of a row depend on no other row, so large data is
-# transformed in chunks, without a rescaled copy of all rows. NMF is excluded, because it would
+# With these extractors the features of a row depend on no other row, so data is transformed in
+# chunks of ROWS rows, without a rescaled copy of all rows. NMF is excluded, because it would
 # warn once per chunk.
 BY_ROW = ("pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
 
-# Algorithm 2 with the settings of the paper: ``CAFE(n_clusters, **PAPER)``.
+# Settings of Algorithm 2 in the paper: ``CAFE(n_clusters, **PAPER)``.
 PAPER = {
     "selection": "agreement",
     "p": (1.1, 1.5, 2.0, 3.0),
@@ -112,35 +112,37 @@ class CAFE(
     """Cluster-Adaptive Feature Extraction.
 
     PCA and similar methods treat all rows alike, so features that are relevant in some
-    clusters and noise in others distort them. CAFE first clusters the rows with Minkowski
-    weighted k-means, with several candidate settings that include ordinary k-means, and
-    keeps the clustering with the highest score. It then extracts features from the rows and
-    their distances to the centres. `diagnosis_` lists reasons to distrust the result.
+    clusters and noise in others distort their results. CAFE first clusters the rows by
+    Minkowski weighted k-means under several candidate settings, which include ordinary
+    k-means, and keeps the clustering with the highest score. It then extracts features from
+    the rows and their distances to the centres. `diagnosis_` lists reasons to distrust the
+    result.
 
     ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
 
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. If several numbers are given, one is chosen by stability and
-        held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10, but with fewer than 100 rows at
-        most a tenth of the number of rows. 1 is chosen if there is no structure.
+        Number of clusters. If several numbers are given, one of them is chosen by the
+        stability and the held-out likelihood of mixtures fitted to random halves of the rows
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10; with fewer than 100 rows, at most a
+        tenth of the number of rows, but at least 2. If no cluster structure is found, 1 is
+        chosen, provided that it is among the numbers.
     n_components : int or float, default=None
-        Number of features to extract; ``None`` means half the features of `X`, at least 1 and
-        at most the number of rows. For a custom `extractor`, ``None`` keeps its own setting.
-        For PCA, a number between 0 and 1 selects as many features as explain more than this
-        share of the variance of its input.
+        Number of features to extract; ``None`` means half the number of features of `X`, at
+        least 1 and at most the number of rows. For a custom `extractor`, ``None`` keeps its
+        own setting. For PCA, a number between 0 and 1 selects the smallest number of features
+        that explain more than this share of the variance of the input.
     extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
             default="pca"
-        How to extract features from the rescaled rows. "nmf" is
+        Method that extracts features from the rescaled rows. "nmf" is
         :class:`~cafelearn.extraction.ReplicatedNMF`, "ica" is
         :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
-        :class:`~cafelearn.extraction.Autoencoder`, "umap" needs ``cafelearn[umap]``. Any
+        :class:`~cafelearn.extraction.Autoencoder`; "umap" requires ``cafelearn[umap]``. Any
         scikit-learn transformer is accepted and cloned. With ``None``, :meth:`transform`
         returns the rescaled rows.
     selection : {"likelihood", "agreement"}, default="likelihood"
-        How to choose among the candidates:
+        Rule that chooses among the candidates:
 
         - "likelihood": the highest :func:`cafelearn.selection.likelihood_score`.
         - "agreement": the largest sum of adjusted Rand indices with the others, as in the
@@ -164,7 +166,7 @@ class CAFE(
         For each feature, the label of its variable; see :class:`MinkowskiWeightedKMeans`. The
         scalings "range" and "standard" scale a variable of several features as a whole, to a
         diameter or a total variance of 1, so that a categorical variable counts as one
-        variable, whatever its number of values (:doc:`/guide/variables`).
+        variable, regardless of its number of values (:doc:`/guide/variables`).
     rescaling : {"distances", "origin", "centroid"}, default="distances"
         Input of the extractor for a scaled row x:
 
@@ -189,8 +191,8 @@ class CAFE(
     early_stopping : bool, default=False
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
-        Number of permuted copies of the rows in the test for cluster structure, see
-        `diagnosis_`; 0 skips the test.
+        Number of permuted copies of the rows in the test of cluster structure, whose result is
+        part of `diagnosis_`; 0 skips the test.
     n_jobs : int, default=None
         Number of threads; all starts of all candidates share them. The result does not
         depend on it.
@@ -207,9 +209,9 @@ class CAFE(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, the score of permuted rows, the criterion and
-        whether the number was chosen. None if a single number was given.
+        One row for each number tried: the stability, its standard deviation over the splits,
+        the stability of permuted rows, the score, the score of permuted rows, the criterion
+        and whether the number was chosen. None if a single number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`. With
         `feature_groups` it is the weight of the feature's variable.
@@ -224,13 +226,13 @@ class CAFE(
     candidates_ : pandas.DataFrame
         One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
         sizes of the smallest and the largest cluster, agreement (adjusted Rand index) with
-        the chosen one, and whether it was chosen.
+        the chosen candidate, and whether it was chosen.
     models_ : list of MinkowskiWeightedKMeans
-        The fitted model of each candidate, on the data in its scaling.
+        The fitted model of each candidate, on the data scaled as in this candidate.
     model_ : MinkowskiWeightedKMeans
-        The model of the candidate chosen.
+        The model of the chosen candidate.
     p_ : float
-        The exponent chosen.
+        The chosen exponent.
     agreement_ : ndarray of shape (n_candidates, n_candidates)
         Adjusted Rand index between the clusterings of each pair of candidates.
     n_iter_ : int
@@ -238,14 +240,14 @@ class CAFE(
     extractor_ : transformer or None
         The fitted extractor.
     scaler_ : transformer or None
-        The fitted scaler of the candidate chosen.
+        The fitted scaler of the chosen candidate.
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
         Coefficients of the inputs in each extracted feature, for linear extractors
         such as PCA and ICA; for NMF, its components. With ``rescaling="distances"``
         the inputs are the scaled features and the log distances to the centres, both parts
-        brought to the same total variance. With "origin" and "centroid" the weights of the
-        clusters are part of the loadings, and the index has two levels, cluster and input.
-        Not defined for other extractors.
+        scaled to the same total variance. With "origin" and "centroid" the loadings include
+        the weights of the clusters, and the index has two levels, cluster and input. Not
+        defined for other extractors.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -259,9 +261,9 @@ class CAFE(
 
     Notes
     -----
-    A new row is scaled, assigned to the nearest centre, rescaled and passed to the fitted
-    extractor. If the assignment is doubtful, the features are doubtful, too; see
-    :meth:`assignment_margin`.
+    A new row is scaled, rescaled and passed to the fitted extractor. With
+    ``rescaling="origin"`` and ``"centroid"`` the row is first assigned to the nearest centre.
+    If this assignment is uncertain, so are the features; see :meth:`assignment_margin`.
 
     References
     ----------
@@ -391,10 +393,10 @@ class CAFE(
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in the scaling, the clustering, the score and the extractor. An
-            integer weight is equivalent to repeating the row, except in `agreement_`, in the
-            test of structure and in extractors other than PCA whose `fit` takes no
-            `sample_weight`, which treat all rows of positive weight alike. Not supported for
-            Dask collections.
+            integer weight is equivalent to repeating the row, with three exceptions:
+            `agreement_`, the test of structure, and extractors other than PCA whose `fit`
+            takes no `sample_weight` treat all rows of positive weight alike. Not supported
+            for Dask collections.
 
         Returns
         -------
@@ -435,7 +437,7 @@ class CAFE(
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
         all_weights = [weights] * len(candidates)
-        # Rows of zero weight have labels, but do not count from here on.
+        # Rows of zero weight get labels, but are excluded from here on.
         used, used_mass = X[kept], None if mass is None else mass[kept]
         frame = frame_of(used, used_mass, codes)
 
@@ -516,7 +518,7 @@ class CAFE(
 
     @lazy_on_dask
     def rescale(self, X: MatrixLike) -> np.ndarray:
-        """Scale and rescale new rows.
+        """Compute the input of the extractor for new rows.
 
         Parameters
         ----------
@@ -566,7 +568,8 @@ class CAFE(
         margin : ndarray of shape (n_samples,)
             1 minus the ratio of the distances to the nearest and the second nearest centre:
             1 at a centre, 0 half way between two. If it is close to 0, the cluster of the
-            row, and with it the features, are uncertain.
+            row is uncertain, and so are its features with ``rescaling="origin"`` and
+            ``"centroid"``.
         """
         return margins(self._model().transform(self._checked(X)))
 
@@ -586,7 +589,7 @@ class CAFE(
         if not hasattr(self.scaler_, "inverse_transform"):
             raise AttributeError(
                 f"The scaler {type(self.scaler_).__name__} has no inverse_transform, so the "
-                "centres are not available in units of X; model_.cluster_centers_ contains the "
+                "centres are not available in the units of X; model_.cluster_centers_ has the "
                 "centres of the scaled data."
             )
         return np.asarray(self.scaler_.inverse_transform(centers))
@@ -605,7 +608,7 @@ class CAFE(
 
     @property
     def n_clusters_table_(self) -> pd.DataFrame | None:
-        """The numbers of clusters tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if a single number was given."""
         check_is_fitted(self)
         return None if self._numbers is None else number_frame(self._numbers)
 
@@ -628,9 +631,9 @@ class CAFE(
     def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
         """Fit a model of each candidate; with gaps, fit it in two ways and keep the better one.
 
-        `fit(models, filled)` fits models, with starts on rows whose gaps are filled or not, and
-        returns the numbers of clusters found; `count(models)` returns the Tally of fitted
-        models.
+        `fit(models, filled)` fits models and returns the number of clusters found by each; if
+        `filled` is true, the starts run on rows whose gaps are filled. `count(models)` returns
+        the Tally of fitted models.
         """
         models = make_models(candidates, seed, **self._model_options())
         found, counts = fit(models, False), count(models)
@@ -645,7 +648,7 @@ class CAFE(
         return models, found, counts
 
     def _choose(self, candidates, models, found, counts, frame):
-        """Choose among fitted models by sums over all rows; return the index of the choice."""
+        """Choose a fitted model, set the attributes that depend on it and return its index."""
         scores = likelihood_scores(counts, frame)
         self.agreement_ = agreement_matrix(counts.tables, len(models))
         chosen = choose(self.selection, models, scores, self.agreement_)

@@ -94,7 +94,7 @@ def make_scaler(scaling):
 
 
 def make_models(candidates, seed, **options):
-    """Return an mwk-means model per candidate, each with its own child of `seed`."""
+    """Return an mwk-means model per candidate, each seeded by its own child of `seed`."""
     return [
         MinkowskiWeightedKMeans(
             p=candidate.p,
@@ -115,8 +115,8 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts
     """Fit each model to its rows, with the starts of all models in one pool of workers.
 
     `weights` are the sample weights of each model's rows. With `filled_starts` the starts run
-    on rows with filled gaps; see `prepare`. Return the number of clusters with members of
-    each model.
+    on rows with filled gaps; see `prepare`. Return the number of nonempty clusters of each
+    model.
     """
     weights = [None] * len(models) if weights is None else weights
     shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}

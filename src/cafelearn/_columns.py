@@ -17,14 +17,17 @@ DATES = ("datetime", "datetime64", "date")
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 DAY = pd.Timedelta(days=1)
 
-# Text with more distinct values than this share of the rows is an identifier.
+# Text with more than FEW distinct values is an identifier if their number exceeds this share of
+# the number of values.
 DISTINCT = 0.5
 FEW = 10
-# Text with this many words on average is free text.
+# Text with many distinct values is free text if it has at least this many words on average.
 WORDS = 4
-# Number of hash values kept. Up to it distinct values are counted, beyond it estimated (3%).
+# Number of hashes kept. Fewer distinct values are counted exactly; otherwise their number is
+# estimated, with an error of about 3%.
 SKETCH = 1024
-# If the number of distinct values is estimated, this share counts as all distinct.
+# If an estimated number of distinct values is at least this share of the number of values, all
+# values count as distinct.
 NEARLY_ALL = 0.9
 ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
 
@@ -42,8 +45,8 @@ class Treatment(NamedTuple):
 class Look(NamedTuple):
     """Summary of some rows of a column, from which its treatment is decided."""
 
-    n_values: int  # without missing ones
-    is_whole: bool  # every row has an integer
+    n_values: int  # number of values that are not missing
+    is_whole: bool  # whether every row has an integer
     low: float
     high: float
     n_words: int
@@ -59,14 +62,14 @@ class Look(NamedTuple):
 
     @property
     def is_distinct(self) -> bool:
-        """Whether all values are distinct, by the estimate if there are many."""
+        """Whether all values are distinct, judged by the estimate if there are many."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes) == self.n_values
         return self.n_distinct >= NEARLY_ALL * self.n_values
 
 
 def kind_of(column) -> str:
-    """Return the kind of a column: number, category, date, text date, duration, or another."""
+    """Return the kind of a column: number, category, date, text date, duration or another."""
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         found = types.infer_dtype(column, skipna=True)
@@ -98,7 +101,7 @@ def merged_kind(kinds) -> str:
 
 
 def _holds_dates(text):
-    """Check whether all texts are ISO 8601 dates."""
+    """Check whether all values are ISO 8601 dates."""
     if not len(text) or not re.fullmatch(ISO, str(text.iloc[0]).strip()):
         return False
     distinct = text.drop_duplicates().astype(str).str.strip()
@@ -112,7 +115,7 @@ def _holds_dates(text):
 def as_days(column) -> np.ndarray:
     """Convert dates to days since the beginning of 1970 (UTC), durations to days.
 
-    Dates without a time zone are taken as UTC, missing ones become NaN. Raise a ValueError
+    Dates without a time zone are taken as UTC. Missing dates become NaN. Raise a ValueError
     for values that are not dates.
     """
     if types.is_timedelta64_dtype(column.dtype):
@@ -128,7 +131,7 @@ def as_days(column) -> np.ndarray:
             # pandas would read numbers as nanoseconds.
             raise ValueError("numbers are not dates")
         times = pd.to_datetime(column, format="ISO8601", utc=True)
-    # Nanoseconds end in 2262, but placeholders such as 9999-12-31 must be valid.
+    # In nanoseconds, dates end in 2262; placeholders such as 9999-12-31 need microseconds.
     moments = times.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
     return (moments - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
@@ -150,7 +153,7 @@ def _is_date(value):
 def look_at(column, kind, texts=None) -> Look:
     """Summarise some rows of a column.
 
-    `texts` are the distinct values if the column holds, or may turn out to hold, categories.
+    `texts` are the distinct values if the column contains, or may contain, categories.
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
     numbers = _whole_numbers(column) if kind == "number" else None
@@ -181,8 +184,9 @@ def _whole_numbers(column):
 
 
 def _smallest(hashes):
+    """Return the SKETCH smallest distinct hashes in ascending order."""
     if len(hashes) > 64 * SKETCH:
-        # Usually nearly all rows are distinct, or few: neither needs a table of all hashes.
+        # If many values are distinct, the small hashes suffice; if few are, `unique` is fast.
         few = pd.unique(hashes[hashes < np.uint64(2**64 // len(hashes) * 4 * SKETCH)])
         if len(few) >= SKETCH:
             return np.sort(few)[:SKETCH]
@@ -202,7 +206,7 @@ def merge_looks(looks) -> Look:
 
 
 def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment | None:
-    """Decide the treatment of a column; None for too many categories.
+    """Return the treatment of a column, or None if it has too many categories.
 
     `wanted` is "number" or "category" if the user has specified the kind.
     """
@@ -214,10 +218,10 @@ def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment
         return Treatment("duration", NUMBER, "durations, as days")
     if wanted is None and look.is_whole and n_rows > FEW and look.is_distinct:
         if look.high - look.low == n_rows - 1:
-            why = f"counts the rows, from {look.low} to {look.high}"
+            why = f"numbers the rows from {look.low} to {look.high}"
             return Treatment("identifier", LEFT_OUT, why)
         if ID_NAME.search(name):
-            why = "distinct integers under the name of an identifier"
+            why = "distinct integers in a column named like an identifier"
             return Treatment("identifier", LEFT_OUT, why)
     return Treatment("number", NUMBER, "numbers")
 

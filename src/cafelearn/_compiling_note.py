@@ -1,15 +1,15 @@
-"""Log one line before a fit waits for the compiler."""
+"""Log a message before a fit compiles the kernels."""
 
 import logging
 from pathlib import Path
 
 LOGGER = logging.getLogger("cafelearn")
-NOTE = "Compiling the kernels, once; this takes about a quarter of a minute."
+NOTE = "Compiling the kernels; this is done once and takes about a quarter of a minute."
 _noted: set[str] = set()
 
 
 def kernels_are_compiled():
-    """Check whether compiled kernels are in the cache, or compilation is disabled."""
+    """Check whether compiled kernels are in the cache or compilation is disabled."""
     from cafelearn._solver.descent import run_passes
 
     if not hasattr(run_passes, "stats"):
@@ -20,7 +20,7 @@ def kernels_are_compiled():
 
 
 def note_compiling(tell=LOGGER.warning):
-    """Announce that the kernels are about to be compiled, once per process."""
+    """Log, once per process, that the kernels are about to be compiled."""
     if not _noted and not kernels_are_compiled():
         _noted.add(NOTE)
         tell(NOTE)

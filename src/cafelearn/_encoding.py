@@ -34,17 +34,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as numbers.
 
     Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
-    one binary column per value, named ``column=value``. Dates, also as text such as
+    one binary column per value, named ``column=value``. Dates, including text such as
     2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
     days. Missing values are kept or imputed.
 
     These columns are left out:
 
-    - identifiers: text with more than 10 distinct values, if these are more than half as many
-      as the rows; in tables of more than 10 rows, distinct integers that number the rows, in
-      any order, or whose column has a name such as id, customer_id, CustomerID, key or index;
-    - free text: text of four words or more on average, with as many distinct values as an
-      identifier has, or with more than `max_categories`;
+    - identifiers: text with more than 10 distinct values, and more than half as many distinct
+      values as rows; in tables of more than 10 rows, also distinct integers that number the
+      rows in any order, or that are in a column with a name such as id, customer_id,
+      CustomerID, key or index;
+    - free text: text of at least four words on average that has as many distinct values as an
+      identifier, or more than `max_categories`;
     - constant columns.
 
     `treatments_` lists the treatment of each column; `numeric`, `categorical` and `drop`
@@ -80,9 +81,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categories_ : dict of str to list of str
         The values of each categorical column.
     fillings_ : dict of str to float or str
-        Values imputed in each column, if `impute` is given.
+        Value imputed in each column; empty without `impute`.
     constant_features_ : list of str
-        Columns left out because they are constant.
+        Encoded columns left out because they are constant.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -142,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
             The table; polars frames are accepted. The columns of an array are named x0, x1,
-            ... A Dask dataframe takes one pass, partition by partition.
+            and so on. A Dask dataframe is read in one pass, partition by partition.
         y : None
             Ignored; present by convention.
 
@@ -214,7 +215,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def describe(self, *kinds: str) -> str:
-        """Return the columns of these kinds as text, each with its kind and the reason."""
+        """Return a text that lists the columns of these kinds, each with kind and reason."""
         found = [
             f"{name!r} ({kind}: {reason})"
             for name, (kind, _, reason) in self._treatments.items()
@@ -228,8 +229,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         variables : list of str
-            One name per encoded column, for `feature_groups` of the estimators: all columns
-            of a category have the same name.
+            One name per encoded column, for `feature_groups` of the estimators: all encoded
+            columns of a categorical column have the same name.
 
         Examples
         --------
@@ -254,7 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [f"{name}={category}" for category in self.categories_[name]]
 
     def for_new_rows(self) -> Self:
-        """Return a copy that drops the unused columns, because new rows need not have them."""
+        """Return a copy that drops the unused columns, so that new rows need not have them."""
         other, names = copy(self), set(self._names_out)
         other.numbers_ = [name for name in self.numbers_ if name in names]
         other.categories_ = {
@@ -272,12 +273,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._encode(frame)[self._names_out]
 
     def _check_columns(self, frame):
-        """Raise if a column named by a parameter is missing or treated in two ways."""
+        """Raise if a column named by a parameter is missing or has two treatments."""
         both = [name for name in self.categorical if name in self.numeric]
         if both:
             raise ValueError(
-                f"{_owner(self)} needs either numeric or categorical for a column, got both "
-                f"for {listed(both)}."
+                f"{_owner(self)} needs each column in either numeric or categorical, got "
+                f"{listed(both)} in both."
             )
         for name in (*self.drop, *self.categorical, *self.numeric):
             if name not in frame.columns:
@@ -301,7 +302,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warn_caller(f"Ignoring columns that were not in the fit: {listed(extra)}.")
 
     def _keep_varying(self, names, varies, n_rows):
-        """Separate the encoded features that vary from the constant ones."""
+        """Keep the encoded features that vary, and record the constant ones."""
         varies = np.asarray(varies, dtype=bool)
         if not len(varies):
             others = self.describe("identifier", "free text") or "all columns"
@@ -410,7 +411,7 @@ def _sort_columns(estimator, frame):
 def look_into(column, *, is_category=False):
     """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
     kind = "category" if is_category else kind_of(column)
-    # Text that looks like numbers or dates in this part may be other text in another part.
+    # A column that looks like numbers or dates in one part may be other text in another part.
     is_text = kind == "text date" or (kind == "number" and column.dtype == object)
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts
@@ -439,7 +440,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
         raise ValueError(
             f"{_owner(estimator)} needs categories with at most {estimator.max_categories} "
             f"distinct values (max_categories), got {listed(many, str)}. Leave these columns "
-            "out (drop, --drop) or name rows by them (id_column, --id)."
+            "out (drop, --drop) or use one as row names (id_column, --id)."
         )
     found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
     # Lists, because model files cannot hold named tuples.
@@ -465,14 +466,15 @@ def _as_text(column):
 
 
 def value_text(value):
-    # A missing value turns a column of integers into floats; the names must stay the same.
+    # A missing value turns a column of integers into floats; its category names must not
+    # change.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _as_numbers(estimator, frame, names):
-    """Return the columns of numbers as an array; float32 if all are, else float64."""
+    """Return the columns of numbers as an array: float32 if all columns are, else float64."""
     dtypes = set(frame[names].dtypes)
     dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
     dates = set(estimator.dates_).intersection(names)

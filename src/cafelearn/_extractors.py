@@ -1,7 +1,7 @@
-"""The built-in extractors of CAFE: one table that all other modules read.
+"""Table of the built-in extractors of CAFE.
 
-To add one, add an entry here, its test and its page. The table imports nothing, so that the
-command can list the names without loading scikit-learn.
+To add an extractor, add an entry here, a test and a page of documentation. The table imports
+no extractor, so that the command can list the names without loading scikit-learn.
 """
 
 from importlib import import_module
@@ -12,12 +12,12 @@ class Extractor(NamedTuple):
     """One built-in extractor."""
 
     kind: str  # module and class
-    text: str  # for reports
+    text: str  # name in reports
     shapes: dict  # fitted arrays in model files, see _model_checks; empty: cannot be saved
-    parallel: bool = False  # takes n_jobs
+    parallel: bool = False  # whether it takes n_jobs
     options: tuple = ()  # further parameters, as pairs
     linear: bool = True  # features are linear in the rows, or (NMF) rows in the features
-    extra: str = ""  # the extra of cafelearn that it needs
+    extra: str = ""  # the extra of cafelearn that installs it, if any
     package: str = ""  # the package in that extra
 
 
@@ -73,7 +73,7 @@ EXTRACTORS = {
 
 
 def extractor_class(name):
-    """Import the class of an extractor."""
+    """Import and return the class of an extractor."""
     entry = EXTRACTORS[name]
     module, _, kind = entry.kind.rpartition(".")
     try:

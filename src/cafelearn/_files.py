@@ -53,7 +53,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _naming(path, temporary):
-    """Name the requested file in write errors such as a full disk."""
+    """Report write errors, such as a full disk, with the path that was requested."""
     try:
         yield
     except OSError as error:
@@ -89,13 +89,15 @@ def check_output(path, force: bool = False) -> Path:
     >>> check_output("nowhere/words.txt")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: cannot write nowhere/words.txt: there is no directory nowhere.
+    FileNotFoundError: cannot write nowhere/words.txt: the directory nowhere does not exist.
     """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a directory.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no directory {path.parent}.")
+        raise FileNotFoundError(
+            f"cannot write {path}: the directory {path.parent} does not exist."
+        )
     if path.exists() and not force:
         raise FileExistsError(
             f"cannot write {path}: it exists already. Use --force (force=True) to replace it."
@@ -118,8 +120,8 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
     suffix : str
         Suffix of the files.
     force : bool, default=False
-        Whether an existing directory may be replaced. One that contains anything but files
-        with this suffix is never replaced.
+        Whether an existing directory may be replaced. A directory that contains anything but
+        files with this suffix is never replaced.
 
     Yields
     ------
@@ -155,7 +157,7 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
         else:
             temporary.rename(path)
     except BaseException:
-        # Renamed first, so that threads that are still writing fail.
+        # Rename before removing, so that threads that are still writing fail.
         with suppress(OSError):
             shutil.rmtree(temporary.rename(_beside(path)), ignore_errors=True)
         raise

@@ -12,7 +12,7 @@ def is_sound(X):
 
 
 def has_gaps(X):
-    """Check whether any value is missing, with a single pass if the sum is finite."""
+    """Check whether any value is missing; one pass suffices if the sum is finite."""
     return not is_sound(X) and bool(np.isnan(X).any())
 
 
@@ -20,14 +20,14 @@ def refuse_empty_rows(empty, owner):
     """Raise if `empty` lists any rows without observed values; the message names `owner`."""
     if len(empty):
         raise ValueError(
-            f"{owner} needs at least one observed value in each row, but all are missing (NaN) "
-            f"in {len(empty)} of them (counted from 0): {listed(empty.tolist(), most=5)}. Drop "
-            "these rows."
+            f"{owner} needs at least one observed value in each row, but all values are "
+            f"missing (NaN) in {len(empty)} row{'s' * (len(empty) > 1)} (counted from 0): "
+            f"{listed(empty.tolist(), most=5)}. Drop these rows."
         )
 
 
 def observed_extremes(X):
-    """Return the smallest and largest observed value of each column; 0 where there is none."""
+    """Return the smallest and largest observed value of each column; 0 if there is none."""
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
     nothing = np.isnan(low)
     low[nothing] = high[nothing] = 0
@@ -43,7 +43,7 @@ def extremes(X):
 
 
 def observed_moments(X):
-    """Compute mean and variance of the observed values of each column; 0 if there is none."""
+    """Compute mean and variance of the observed values of each column; 0 if there are none."""
     observed = ~np.isnan(X)
     count = np.maximum(observed.sum(axis=0), 1)
     mean = np.where(observed, X, 0.0).sum(axis=0, dtype=np.float64) / count

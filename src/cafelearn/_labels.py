@@ -10,8 +10,9 @@ SCALINGS = {"none": "no scaling"}
 def candidate_names(candidates):
     """Return a short name for each candidate from the settings in which they differ.
 
-    If only one weighting has offsets, an offset implies this weighting, which is then left
-    out. If candidates would share a name, as with two scalers of one class, all are numbered.
+    If only one weighting has offsets, an offset implies this weighting, and the name omits the
+    weighting. If candidates would share a name, as with two scalers of one class, all are
+    numbered.
     """
     with_offset = candidates[candidates["dispersion_offset"].notna()]
     differ = {name: candidates[name].nunique() > 1 for name in ("scaling", "weighting", "p")}
@@ -48,7 +49,7 @@ def family_positions(candidates):
     families, last = [], None
     for i, row in enumerate(candidates.itertuples()):
         key = row.scaling, row.weighting, str(row.dispersion_offset)
-        # Two scalers of one class have the same name; a repeated p begins the second family.
+        # Two scalers of one class have the same name; a repeated p marks the second scaler.
         if key != last or row.p in candidates["p"].iloc[families[-1]].to_numpy():
             families.append([])
         families[-1].append(i)

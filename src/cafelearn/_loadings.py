@@ -1,4 +1,4 @@
-"""Loadings: coefficients of the variables in each feature of a linear extractor."""
+"""Loadings: coefficients of the inputs in each feature of a linear extractor."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def make_loadings(cafe) -> pd.DataFrame:
     if not has_loadings(extractor):
         known = ", ".join(sorted(kind.__name__ for kind in LINEAR))
         raise AttributeError(
-            f"CAFE.loadings_ needs an extractor whose features are linear ({known}), got "
+            f"CAFE.loadings_ needs a linear extractor ({known}), got "
             f"{type(extractor).__name__}."
         )
     names = feature_names(cafe)

@@ -1,4 +1,4 @@
-"""Check the consistency of a model loaded from a file before it is used."""
+"""Check models loaded from files for consistency before they are used."""
 
 from numbers import Integral, Real
 
@@ -52,7 +52,7 @@ SHAPES = {
 } | {
     entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
-# Attributes that may be missing: labels of lazy fits, and statistics that some options omit.
+# Attributes that may be missing: labels after lazy fits, and statistics that some options omit.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
 # Sums of powers and squares may be infinite; nothing may be NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
@@ -61,14 +61,14 @@ POSITIVE = {"scale_", "range_", "_distance_scales"}
 
 
 class UnsoundModel(ValueError):
-    """A model with inconsistent parts."""
+    """Error raised if a model is inconsistent or not allowed."""
 
 
 def check_archive(archive, size, descriptions):
-    """Raise if the members of a zip file of this size would unpack to too many bytes.
+    """Raise if a zip file of `size` bytes would unpack to too many bytes or has invalid arrays.
 
-    `descriptions` are the names of the text members. All other members must be arrays of the
-    size that their headers state, whatever their names.
+    `descriptions` are the names of the text members. Every other member, whatever its name,
+    must be an array of the size stated in its header.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -93,7 +93,7 @@ def _check_array(archive, member):
 
 
 def check_model(model, n_features=None):
-    """Raise unless all parts of a fitted model have valid shapes, types and ranges."""
+    """Raise unless all parts of a fitted model have valid shapes, types and values."""
     name = type(model).__name__
     if name not in SHAPES:
         raise UnsoundModel(f"{name} is not allowed in a model")
@@ -203,7 +203,9 @@ def _check_number(owner, model, n_clusters):
         if is_chosen
     ]
     if chosen != [n_clusters]:
-        raise UnsoundModel(f"{owner} has {n_clusters} centres, but {chosen} were chosen")
+        raise UnsoundModel(
+            f"{owner} has {n_clusters} centres, but n_clusters_table_ chooses {chosen}"
+        )
 
 
 def _check_labels(owner, model, n_clusters):
@@ -239,14 +241,14 @@ def _check_cafe(cafe, sizes):
     if cafe.extractor is not None:
         check_model(getattr(cafe, "extractor_", None), width)
     elif cafe.extractor_ is not None:
-        raise UnsoundModel("extractor_ of CAFE is not None although its extractor is")
+        raise UnsoundModel("extractor_ of CAFE is not None, but its extractor is None")
     if not isinstance(getattr(cafe, "p_", None), Real):
         raise UnsoundModel("p_ of CAFE is not a number")
     if sizes["d"] != 3:
         raise UnsoundModel("_distance_scales of CAFE are not three numbers")
     test = getattr(cafe, "_structure", None)
     if test is not None and not (len(test) == 3 and all(isinstance(x, float) for x in test)):
-        raise UnsoundModel("_structure of CAFE are not three numbers")
+        raise UnsoundModel("_structure of CAFE is not three numbers")
     tried = getattr(cafe, "_candidates", None)
     columns = tried.values() if isinstance(tried, dict) else [()]
     if {len(column) for column in columns} != {len(models)}:
@@ -261,7 +263,7 @@ def _labels_of(model):
 def _check_tabular(model):
     encoder, cafe = getattr(model, "encoder_", None), getattr(model, "cafe_", None)
     if not isinstance(encoder, TableEncoder) or not isinstance(cafe, CAFE):
-        raise UnsoundModel("TabularCAFE has no TableEncoder and CAFE")
+        raise UnsoundModel("TabularCAFE lacks a TableEncoder or a CAFE")
     check_model(encoder)
     check_model(cafe)
     names = encoder._names_out

@@ -1,4 +1,4 @@
-"""MinkowskiWeightedKMeans, the estimator."""
+"""The estimator MinkowskiWeightedKMeans."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -60,26 +60,27 @@ class MinkowskiWeightedKMeans(
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. If several numbers are given, one is chosen by stability and
-        held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10, with fewer than 100 rows at most a
-        tenth of their number. 1 is chosen if there is no structure.
+        Number of clusters. If several numbers are given, one of them is chosen by the
+        stability and the held-out likelihood of mixtures fitted to random halves of the rows
+        (:doc:`/guide/clusters`). "auto" tries 1 to 10; with fewer than 100 rows, at most a
+        tenth of the number of rows, but at least 2. If no cluster structure is found, 1 is
+        chosen, provided that it is among the numbers.
     p : float, default=2.0
-        Minkowski exponent, above 1. It also sets the contrast of the weights:
-        for `p` close to 1 only the most compact features of a cluster have weight, for large
+        Minkowski exponent, above 1. It also sets the contrast of the weights: for `p` close
+        to 1 only the most compact features of a cluster have a noticeable weight, for large
         `p` all weights are nearly equal.
     weighting : {"cluster", "uniform"}, default="cluster"
-        How weights follow from the dispersions.
+        Rule that computes the weights.
 
-        - "cluster": the paper's, one weight per cluster and feature.
+        - "cluster": one weight per cluster and feature, from the dispersions, as in the paper.
         - "uniform": all weights equal, which is ordinary Minkowski k-means (with ``p=2``,
           k-means). `dispersion_offset` then has no effect.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"
         Offset added to every dispersion before the weights are computed, so that a feature
-        that happens to be constant in a cluster does not get all of its weight.
+        that happens to be constant in a cluster does not get all the weight of the cluster.
 
-        - 0 is the paper's formula as printed. Features of zero dispersion in a cluster
-          share its weight equally.
+        - 0 is the paper's formula as printed. If a cluster has features of zero dispersion,
+          they share its weight equally.
         - "mean" adds the mean of all dispersions, recomputed at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
         - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
@@ -87,8 +88,8 @@ class MinkowskiWeightedKMeans(
           rises.
         - A positive float is a constant in the units of the dispersions.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        One label per feature. Features with the same label, such as the one-hot columns of a
-        category, are one variable: they share one weight per cluster, computed from the sum
+        One label per feature. Features with the same label, such as the columns of a one-hot
+        encoding, are one variable: they share one weight per cluster, computed from the sum
         of their dispersions. Weights sum to 1 over variables, and offsets are added to the
         dispersions of variables (:doc:`/guide/variables`). "auto" derives the labels from the
         column names of :class:`~cafelearn.TableEncoder`: the part before the first "=". With
@@ -98,37 +99,38 @@ class MinkowskiWeightedKMeans(
         Initial centres.
 
         - "random": distinct rows drawn at random.
-        - "k-means++": rows drawn far from each other in the Minkowski distance.
+        - "k-means++": rows drawn at random, preferably far from the rows already drawn (in
+          the Minkowski distance).
         - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
-          after the other around the row farthest from the centre of the data [2]_.
-          Deterministic, so it is run once.
-        - An array of centres; run once.
-        - A callable takes ``X, n_clusters, random_state`` and returns such an array.
+          after the other around the row farthest from the centre of the data [2]_. This is
+          deterministic, so there is only one start.
+        - An array of centres, for one start.
+        - A callable that takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts. The one with the lowest objective (``inertia_``) is kept; if several
-        agree to 1e-9, the first. With an array or "anomalous" as `init`,
-        `n_init` is ignored.
+        Number of starts. The start with the lowest objective (``inertia_``) is kept; of starts
+        that agree to 1e-9, the first. `n_init` is ignored if `init` is an array or "anomalous".
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has at least twice as many rows: a
-        weighted random sample of the distinct rows. The best clustering found on it is then
+        weighted random sample of the distinct rows. The best clustering of the sample is then
         refined on all rows. So are up to two others with nearly the same objective; their
-        refinement ends early if it is not expected to fall below the first. If `X` has at
-        least 40, 60 or 80 times as many rows as the sample, 2, 3 or 4 times `n_init` starts
-        run on the sample. With ``None``, or with an array or a callable as `init`, every
-        start runs on all rows.
+        refinement ends early if their objective is not expected to fall below that of the
+        first. If `X` has at least 40, 60 or 80 times as many rows as the sample, 2, 3 or 4
+        times `n_init` starts run on the sample. With ``None``, or with an array or a callable
+        as `init`, every start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
         Stop when the objective changes by less than this fraction in an iteration. With 0
         the algorithm runs until the labels no longer change.
     early_stopping : bool, default=False
-        End a start whose objective, extrapolated from its last steps, will not fall below the
-        best of the first five starts. This saves a third to three quarters of the iterations
-        of many starts, but may end the start that would have been best.
+        End a start if its objective, extrapolated from its last iterations, does not fall
+        below the best of the first five starts. With many starts, this saves a third to three
+        quarters of the iterations, but it may end the start that would have been best.
     n_jobs : int, default=None
-        Number of threads. Starts run in parallel, or, when there are few starts and many
-        rows, the rows of each start do. The result is bitwise the same for any number.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+        Number of threads. Starts run in parallel; if there are few starts and many rows, the
+        rows of each start are divided among the threads. The result is bitwise the same for
+        any number. ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1
+        means all cores.
     verbose : int, default=0
         1 shows the progress on standard error: a bar on a terminal and in a notebook,
         occasional lines elsewhere. 2 reports each start instead.
@@ -142,9 +144,9 @@ class MinkowskiWeightedKMeans(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number tried: stability, its spread over the splits, the
-        stability of permuted rows, the score, the score of permuted rows, the criterion and
-        whether the number was chosen. None if a single number was given.
+        One row for each number tried: the stability, its standard deviation over the splits,
+        the stability of permuted rows, the score, the score of permuted rows, the criterion
+        and whether the number was chosen. None if a single number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
@@ -154,7 +156,7 @@ class MinkowskiWeightedKMeans(
         Name of the variable of each feature; None without `feature_groups`.
     dispersions_ : ndarray of shape (n_clusters, n_features)
         Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature. A member
-        with a missing value counts as much as the average of the other members.
+        whose value is missing counts as the average over the members with observed values.
     inertia_ : float
         The objective, the sum of ``feature_weights_**p * dispersions_``.
     objective_path_ : ndarray of shape (n_iter_,)
@@ -168,11 +170,11 @@ class MinkowskiWeightedKMeans(
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
         Reason for stopping. A cycle, a return to earlier labels, is possible with
-        ``dispersion_offset="mean"`` and with missing values; with a constant offset only
+        ``dispersion_offset="mean"`` and with missing values. Otherwise it is possible only
         among labels whose objectives are equal up to rounding, as on tied data with p near 1.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
-        are also warnings.
+        are also issued as warnings.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -188,9 +190,9 @@ class MinkowskiWeightedKMeans(
     Centres are accurate to about 1e-10 of the range of their members (float64; see
     :doc:`/guarantees` for exceptions).
 
-    A cluster that loses all its rows gets the row that is farthest from the centre it is
-    assigned to. If that is impossible because there are fewer distinct rows than clusters,
-    ``fit`` issues a :class:`~sklearn.exceptions.ConvergenceWarning`.
+    A cluster that loses all its rows gets the row farthest from the centre of its own cluster.
+    If there are fewer distinct rows than clusters, this is impossible, and ``fit`` issues a
+    :class:`~sklearn.exceptions.ConvergenceWarning`.
 
     Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
     not, ``fit`` warns, and `diagnosis_` contains the finding "scales".
@@ -286,10 +288,10 @@ class MinkowskiWeightedKMeans(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`).
-            float32 is kept, unless values are so far from zero or ranges so different that
-            single precision is too coarse; the fit and the centres are then float64.
-            A Dask collection is fitted block by block, see :doc:`/guide/large_data`;
-            ``labels_`` is then a lazy Dask array.
+            float32 data is fitted in single precision, unless its values are so far from zero
+            or its ranges so different that this is too coarse; the fit and the centres are
+            then float64. A Dask collection is fitted block by block, see
+            :doc:`/guide/large_data`; ``labels_`` is then a lazy Dask array.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -345,7 +347,7 @@ class MinkowskiWeightedKMeans(
 
     @property
     def n_clusters_table_(self):
-        """The numbers of clusters tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if a single number was given."""
         check_is_fitted(self)
         numbers = getattr(self, "_numbers", None)
         return None if numbers is None else number_chooser().number_frame(numbers)
@@ -378,7 +380,7 @@ class MinkowskiWeightedKMeans(
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Weighted Minkowski distances: p-th roots of the terms of the objective.
+            Weighted Minkowski distances; their p-th powers are the terms of the objective.
         """
         rows, model, n_threads = self._placed(X)
         single = getattr(X, "dtype", None) == np.float32
@@ -435,7 +437,7 @@ class MinkowskiWeightedKMeans(
         check_is_fitted(self)
         X = check_data(self, X, reset=False, gaps=True)
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
-            # Rounding such centres to float32 could move them past the rows of their clusters.
+            # Float64 centres rounded to float32 could lie beyond the rows of their clusters.
             X = X.astype(np.float64, copy=False)
         model = make_model(
             self.cluster_centers_,
@@ -448,7 +450,7 @@ class MinkowskiWeightedKMeans(
         return X, model, effective_n_jobs(self.n_jobs)
 
     def _gap_distances(self):
-        """The distance from each centre that a gap counts for, by cluster and feature."""
+        """Return the distance to the centre that a gap counts as, by cluster and feature."""
         typical = getattr(self, "_typical", None)
         if typical is not None:
             return typical

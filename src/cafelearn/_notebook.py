@@ -14,7 +14,7 @@ from cafelearn._words import shortened
 MOST_FEATURES, MOST_CLUSTERS = 12, 20
 LONGEST_NAME = 32
 CELL, ROW, TOP, LETTER = 38, 18, 36, 6.4  # sizes in the map, in pixels
-# Visible on white and on black; shades vary its opacity, so that they suit both backgrounds.
+# Visible on white and on black. Shades differ in opacity, so that they suit both backgrounds.
 COLOR = "#c2662b"
 STYLE = (
     ".cafelearn-fit{font-family:system-ui,sans-serif;font-size:13px;margin:0 0 10px}"
@@ -27,7 +27,7 @@ STYLE = (
 
 
 class NotebookMixin:
-    """Show a summary of the fit in notebooks, with scikit-learn's diagram below."""
+    """Show a summary of the fit above scikit-learn's diagram in notebooks."""
 
     def _repr_html_inner(self):
         """Return the HTML of this estimator for scikit-learn's `_repr_html_`."""
@@ -39,7 +39,7 @@ class NotebookMixin:
         return summary_html(self) + diagram
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the representations for Jupyter, which prefers this to `_repr_html_`."""
+        """Return the representations for Jupyter, which calls this before `_repr_html_`."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
@@ -47,7 +47,7 @@ class NotebookMixin:
 
 
 def summary_html(estimator) -> str:
-    """Summarise sizes, chosen settings, diagnosis and weights of a fitted estimator."""
+    """Return sizes, chosen settings, diagnosis and weights of a fitted estimator as HTML."""
     inner = getattr(estimator, "cafe_", estimator)
     model = getattr(inner, "model_", inner)
     mass = np.asarray(model._mass, dtype=float)
@@ -98,7 +98,7 @@ def _findings(findings):
 
 
 def _map(weights, mass, names, is_uniform):
-    """Draw the weights: one column per cluster, one row per feature, heaviest first."""
+    """Return an SVG map of the weights: features by clusters, the heaviest features first."""
     clusters = np.arange(len(mass))
     if len(clusters) > MOST_CLUSTERS:
         clusters = np.sort(np.argsort(-mass, kind="stable")[:MOST_CLUSTERS])
@@ -138,7 +138,7 @@ def _caption(weights, n_clusters, n_features, is_uniform):
     elif n_features < m:
         said.append(f"The {n_features} heaviest of {m:,} features.")
     if not is_uniform:
-        said.append("Weights: the stronger the colour, the higher.")
+        said.append("A stronger colour is a higher weight.")
     return " ".join(said)
 
 

@@ -1,4 +1,4 @@
-"""Headers of arrays in NumPy's format, checked before anything is allocated."""
+"""Read the headers of NumPy arrays and check them before arrays are allocated."""
 
 import io
 import math
@@ -14,23 +14,24 @@ READERS = {
 
 
 def read_header(file, size):
-    """Return shape and type of the array that starts at the file position and has `size` bytes.
+    """Return shape and dtype of the array at the current position of a file.
 
-    Raise ValueError, with a short reason, if it is damaged, holds objects or has another size.
+    `size` is its number of bytes, including the header. Raise a ValueError with a short reason
+    if the array is damaged, contains objects or has another size.
     """
     start = io.BytesIO(file.read(LONGEST))
     try:
         version = np.lib.format.read_magic(start)
     except ValueError:
-        raise ValueError("it does not begin like an array of NumPy") from None
+        raise ValueError("it does not begin like a NumPy array") from None
     if version not in READERS:
-        raise ValueError(f"its format {version} is unknown")
+        raise ValueError(f"its format version {version} is not supported")
     try:
         shape, _, dtype = READERS[version](start)
     except Exception:  # including those of Python's tokenizer and parser
         raise ValueError("its header is damaged") from None
     if dtype.hasobject:
-        raise ValueError("it holds objects")
+        raise ValueError("it contains objects")
     sound = all(type(length) is int and length >= 0 for length in shape)
     if not sound or math.prod(shape) * dtype.itemsize + start.tell() != size:
         raise ValueError("its size does not match its header")

@@ -1,7 +1,7 @@
-"""End worker processes with the process that started them.
+"""End worker processes when the process that started them ends.
 
-This module imports only what loads fast, so that a worker watches its parent before it imports
-the rest of the package, which takes many seconds on a busy machine.
+This module imports only modules that load fast, so that a worker watches its parent before it
+imports the rest of the package, which takes many seconds on a busy machine.
 """
 
 import os
@@ -10,10 +10,9 @@ import time
 
 
 def end_with(parent):
-    """End this process soon after the process with id `parent` that started it has ended.
+    """End this process soon after the process that started it, with the id `parent`, ends.
 
-    The parent may have ended already: a worker takes time to start, and its tasks wait in a
-    pipe.
+    If the parent has already ended, because a worker takes time to start, end immediately.
     """
 
     def watch():

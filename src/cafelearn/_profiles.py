@@ -1,7 +1,7 @@
 """Cluster profiles: size, centre and spread of each variable in the units of the data.
 
-All statistics come from `ProfileSums`, which add up over disjoint rows, so that rows in memory,
-the blocks of a Dask collection and the parts of a large file go through the same code.
+All statistics come from `ProfileSums`. The sums of disjoint rows can be merged, so the same
+code handles rows in memory, the blocks of a Dask collection and the parts of a large file.
 """
 
 from functools import reduce
@@ -21,8 +21,8 @@ ROWS = 65_536
 NOTABLE = 0.2
 # Smallest divisor, so that sums over no values give 0 instead of NaN.
 TINY = np.finfo(np.float64).tiny
-# Larger sums of weights could overflow when merged (LARGEST), or would not be exact as whole
-# numbers (COUNTS).
+# Sums of weights above LARGEST could overflow when merged; whole numbers above COUNTS would not
+# be exact.
 LARGEST, COUNTS = 1e300, 2.0**53
 # Weights within this factor of each other count as equal.
 ALIKE = 1.01
@@ -33,7 +33,7 @@ class ProfileSums(NamedTuple):
 
     mass: np.ndarray  # (n_clusters,); whole numbers unless rows have weights
     observed: np.ndarray  # (n_clusters, n_columns): mass of the observed values
-    mean: np.ndarray  # (n_clusters, n_columns): of the observed values, as all below
+    mean: np.ndarray  # (n_clusters, n_columns): of the observed values, like all fields below
     squares: np.ndarray  # sums of squared deviations from the mean
     low: np.ndarray
     high: np.ndarray
@@ -185,8 +185,8 @@ def _total(weights):
         total = float(weights.sum())
     if total > LARGEST:
         raise ValueError(
-            f"profile_frame needs sample weights that sum to at most {LARGEST:.0e}, got some "
-            f"of up to {weights.max():.3g}. Divide them by a constant."
+            f"profile_frame needs sample weights that sum to at most {LARGEST:.0e}; the "
+            f"largest is {weights.max():.3g}. Divide them by a constant."
         )
     return total
 
@@ -241,7 +241,8 @@ def _overall(sums):
     whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
-    # Computed anew to keep shares of categories exact; merging one by one would round them.
+    # The mean is computed anew, because merging clusters one by one would round the shares of
+    # categories.
     if (sums.observed == sums.mass[:, None]).all():
         return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
     total = np.where(whole.observed > 0, whole.observed, 1)
@@ -315,16 +316,17 @@ def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
 
 
 def _order(difference):
-    """Sort the columns of each cluster by absolute difference, positive ones first in ties.
+    """Return the order of the columns of each cluster by decreasing absolute difference.
 
-    The differences of the two categories of a binary variable are equal up to rounding.
+    Of columns that tie, those with positive differences come first. The two categories of a
+    binary variable tie, up to rounding.
     """
     size = np.round(np.nan_to_num(np.abs(difference), nan=-1.0, posinf=np.inf), 9)
     return np.lexsort((-np.nan_to_num(difference), -size), axis=1)
 
 
 def decimals_for(spread) -> int | None:
-    """Return the decimals that resolve a quarter of the spread; None if it is 0 or infinite."""
+    """Return how many decimals resolve a quarter of the spread; None if it is 0 or infinite."""
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))
@@ -337,7 +339,7 @@ def amount(value, decimals=None) -> str:
     size = abs(value)
     if decimals is None or size >= 1e9 or decimals > 6:
         return f"{value:.4g}"
-    # To 12 digits first, so that rounding errors do not decide ties; adding 0 turns -0 into 0.
+    # Round to 12 digits first, so that rounding errors do not decide ties; + 0 turns -0 into 0.
     return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
 
 
@@ -351,7 +353,7 @@ def percent(share) -> str:
 
 
 def date_text(days, decimals=None) -> str:
-    """Format days since 1970-01-01 as a date, with the time of day if decimals need it."""
+    """Format days since 1970-01-01 as a date, with the time of day if `decimals` is above 0."""
     if decimals:
         moment = np.datetime64(0, "m") + np.timedelta64(round(days * 1440), "m")
         return str(moment).replace("T", " ")
@@ -375,8 +377,8 @@ class Portrait(NamedTuple):
     cluster: int
     size: float
     share: float
-    different: pd.DataFrame  # rows of the profile, at most one per variable
-    compact: pd.DataFrame  # the same, those with the highest weights
+    different: pd.DataFrame  # rows with the largest differences, at most one per variable
+    compact: pd.DataFrame  # rows with the highest weights, at most one per variable
 
 
 def portraits(frame, most=3) -> list[Portrait]:

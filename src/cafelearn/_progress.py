@@ -9,11 +9,11 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SECONDS = 10  # between two lines where there is no bar
+SECONDS = 10  # seconds between two lines, where there is no bar
 REDRAW = 0.1  # seconds between two drawings of a bar
 WIDTH = 32  # characters of a bar, fewer on narrow terminals
-# Called with the number of completed steps, the total number of steps and the name of the
-# phase, in the caller's thread. Set by programs that show the progress of any estimator.
+# Callback that takes the number of completed steps, the total number of steps and the name of
+# the phase; it is called in the caller's thread. Programs set it to show the progress of fits.
 PROGRESS: ContextVar = ContextVar("progress", default=None)
 # Name of the current phase.
 PHASE: ContextVar = ContextVar("phase", default="starts")
@@ -76,7 +76,7 @@ def can_rewrite(stream):
 class Bar:
     """A progress bar on one line that is rewritten.
 
-    `keep` leaves the line of a completed phase, with its duration.
+    With `keep`, the line of a completed phase stays and shows its duration.
     """
 
     def __init__(self, stream, keep=True):
@@ -127,7 +127,7 @@ class Bar:
 
 
 class Lines:
-    """Progress as lines at intervals; `keep` adds one when a phase is complete."""
+    """Progress as lines at intervals; with `keep`, also a line at the end of each phase."""
 
     def __init__(self, tell, keep=True, seconds=None):
         self.tell, self.keep = tell, keep
@@ -136,7 +136,7 @@ class Lines:
         self.last = time.monotonic()
 
     def __call__(self, done, total, words, more=None):
-        """Print the number done if the interval has passed."""
+        """Print a line if the interval has passed or, with `keep`, the phase is complete."""
         now = time.monotonic()
         if words != self.words:
             self.words, self.begin = words, now

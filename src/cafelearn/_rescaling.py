@@ -1,4 +1,4 @@
-"""Rescalings of the rows, which are the input of CAFE's extractor."""
+"""Rescale the rows, for the input of CAFE's extractor."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
 
 
 def balancing_scales(variances, n_features):
-    """Return scales that give the first `n_features` columns and the rest total variance 1."""
+    """Return the scales that give both parts, split at `n_features`, a total variance of 1."""
     parts = np.array([variances[:n_features].sum(), variances[n_features:].sum()])
     return np.sqrt(np.where(parts > 0, parts, 1.0))
 

@@ -167,7 +167,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def fit_scaler(scaler, X, sample_weight=None):
-    """Fit a scaler, or None, to checked rows.
+    """Fit a scaler to validated rows; return None if the scaler is None.
 
     A scaler that takes no sample weights is fitted to the rows of positive weight.
     """
@@ -195,7 +195,7 @@ def in_units_of_data(scaler, units):
 
 
 def scale_rows(scaler, X):
-    """Scale checked rows with a fitted scaler, or None."""
+    """Scale validated rows with a fitted scaler; return them unchanged if it is None."""
     if scaler is None or len(X) == 0:
         return X
     spread = getattr(scaler, "scale_", None)

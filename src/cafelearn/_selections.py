@@ -1,4 +1,4 @@
-"""The rules by which CAFE chooses among candidates, as one table for all other modules.
+"""Table of the rules by which CAFE chooses among candidates.
 
 To add a rule, add an entry here and its function to `cafelearn.selection`.
 """

@@ -1,4 +1,4 @@
-"""A permutation test of cluster structure against independent variables."""
+"""A permutation test of cluster structure against the hypothesis of independent variables."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,15 @@ from cafelearn.selection import frame_of, likelihood_scores, tally
 
 # With more rows, the test uses a random sample of this size.
 ROWS = 2_000
-# Fitted to the rows and to each permuted copy, with few starts.
+# Candidates fitted to the rows and to each permuted copy, with few starts.
 QUICK = (
     Candidate("standard", "cluster", "fixed", 2.0),
     Candidate("standard", "cluster", "mean", 2.0),
     Candidate("standard", "uniform", None, 2.0),
 )
 STARTS, ITERATIONS = 4, 50
-# Structure needs a score this many standard deviations above the mean of the permuted copies.
+# Structure is found if the score is more than this many standard deviations above the mean of
+# the permuted copies.
 THRESHOLD = 3.0
 
 
@@ -33,7 +34,7 @@ class Structure(NamedTuple):
 
     @property
     def z(self):
-        """Standard deviations between the score and the mean of the copies."""
+        """Number of standard deviations between the score and the mean of the copies."""
         return (self.score - self.mean) / self.deviation
 
     @property
@@ -45,10 +46,11 @@ class Structure(NamedTuple):
 def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=None):
     """Compare the likelihood score of quick fits with that of permuted copies of `X`.
 
-    The columns of a copy are permuted independently of each other, those of a one-hot encoded
-    variable together. This keeps the marginal distributions and removes all dependence.
-    `labels` are the variables of the columns; None means one each. Return None if the test
-    does not apply: one cluster, or no more rows than clusters.
+    The columns of a copy are permuted independently of each other, those of one variable
+    together. This keeps the marginal distributions and removes all dependence between
+    variables. `labels` are the variables of the columns; without them, one-hot encoded
+    variables are detected. Return None if the test does not apply: there is one cluster, there
+    are no more rows than clusters, or all columns are constant.
     """
     sampling, *seeds = seed.spawn(2 + n_permutations)
     if len(X) > ROWS:
@@ -76,13 +78,13 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # Rounding error is a lower bound, for copies that all score the same.
+    # If all copies score the same, the deviation is that of rounding errors.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
 
 def vary(X):
-    """Whether each column has different observed values."""
+    """Return for each column whether its observed values differ."""
     varies = (X[:1] != X).any(axis=0)
     if has_gaps(X):
         low, high = observed_extremes(X)
@@ -121,7 +123,7 @@ def permuted_groups(X, codes=None):
 def one_hot_groups(X):
     """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
 
-    Rows in which some of them are missing are ignored.
+    Rows with missing values in these columns are ignored.
     """
     groups, start, total = [], None, None
     for v, column in enumerate(X.T):
@@ -141,7 +143,7 @@ def one_hot_groups(X):
 
 
 def permute(X, groups, rng):
-    """Copy the rows with each group of columns permuted independently.
+    """Return a copy of the rows in which each group of columns is permuted independently.
 
     Gaps keep their places, so every row keeps an observed value.
     """

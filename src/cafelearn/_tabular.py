@@ -62,10 +62,10 @@ class TabularCAFE(
         Columns to treat as numbers, even if they look like identifiers.
     group_categories : bool, default=True
         Whether the encoded columns of a categorical column are one variable, with one weight
-        per cluster. A categorical column then counts as much as a numeric one, whatever its
-        number of values; see `feature_groups` of :class:`CAFE`. With False, each value has its
-        own weight. If `cafe` has `feature_groups` for the encoded columns, they are used
-        instead.
+        per cluster. A categorical column then counts as much as a numeric one, regardless of
+        its number of values; see `feature_groups` of :class:`CAFE`. With False, each value has
+        its own weight. If `cafe` has `feature_groups`, which then label the encoded columns,
+        they are used instead.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class TabularCAFE(
         ----------
         X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
             The table. A Dask dataframe is fitted block by block, see
-            :doc:`/guide/large_data`; the other methods are then lazy.
+            :doc:`/guide/large_data`; the other methods are lazy on Dask dataframes.
         y : None
             Ignored; present by convention.
 
@@ -297,7 +297,7 @@ class TabularCAFE(
 
     @property
     def n_clusters_table_(self):
-        """The numbers of clusters tried, one row each; None if one was given."""
+        """The numbers of clusters tried, one row each; None if a single number was given."""
         return self._fitted().n_clusters_table_
 
     def _fitted(self):

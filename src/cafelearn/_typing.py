@@ -4,8 +4,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# scikit-learn's array-likes except sparse matrices, and Dask collections. Any, because type
-# stubs for these libraries may not be installed.
+# scikit-learn's array-likes except sparse matrices, and Dask collections. The type is Any,
+# because type stubs for these libraries may not be installed.
 MatrixLike: TypeAlias = Any
 VectorLike: TypeAlias = Any
 # Objects with the methods of a scikit-learn estimator; scikit-learn has no types for them.

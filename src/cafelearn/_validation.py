@@ -19,17 +19,17 @@ def is_dask(X):
 
 
 def distributed():
-    """Import the module for Dask collections.
+    """Import and return the module for Dask collections.
 
-    Imported on demand: it depends on the estimators that call it.
+    It is imported on demand, because it depends on the estimators that call it.
     """
     return import_module("cafelearn._dask")
 
 
 def number_chooser():
-    """Import the module that chooses `n_clusters`.
+    """Import and return the module that chooses `n_clusters`.
 
-    Imported on demand: it depends on the estimators that call it.
+    It is imported on demand, because it depends on the estimators that call it.
     """
     return import_module("cafelearn._n_clusters")
 
@@ -50,7 +50,7 @@ def check_columns(X, owner):
     """Raise if a column of a frame is not numeric; `owner` is named in the message."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    # scikit-learn checks for duplicated or missing column names.
+    # Duplicate column names are left to scikit-learn's checks.
     if len(set(X.columns)) < len(X.columns):
         return
     for name in X.columns:
@@ -78,7 +78,7 @@ def _is_numeric(column):
 
 
 def check_data(estimator, X, reset=True, *, gaps=False, **options):
-    """Validate `X` as dense floats in C order; keep float32, name columns in errors.
+    """Validate `X` and return it as dense floats in C order; float32 stays float32.
 
     With `gaps`, missing values are NaN in the result, and every row must have an observed
     value. Without `gaps`, missing values raise an error.
@@ -98,7 +98,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             ensure_all_finite=not gaps,
             **options,
         )
-        # Complete data costs one sum, as in scikit-learn's check.
+        # For complete data the check costs one sum, like scikit-learn's.
         if gaps and not get_config()["assume_finite"] and not is_sound(X):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
             refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
@@ -126,13 +126,13 @@ def check_columns_observed(estimator, X):
 
 
 def refuse_empty_columns(empty, estimator):
-    """Raise if `empty` marks any column as one without an observed value."""
+    """Raise if `empty`, the mask of the columns without observed values, marks any column."""
     if empty.any():
         names = getattr(estimator, "feature_names_in_", np.arange(len(empty)))[empty]
         raise ValueError(
             f"{type(estimator).__name__} needs at least one observed value in each column, but "
-            f"all are missing (NaN) in {len(names)}: {listed(names.tolist(), most=5)}. Drop "
-            "these columns."
+            f"all values are missing (NaN) in {len(names)}: {listed(names.tolist(), most=5)}. "
+            "Drop these columns."
         )
 
 
@@ -165,8 +165,8 @@ def check_weights(sample_weight, X, estimator):
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 
-# Unless the largest weight is between these bounds, weights are multiplied by a power of two.
-# Weights below a tiny fraction of the largest count as 0: sums would lose them.
+# If the largest weight is outside these bounds, weights are multiplied by a power of two.
+# Weights below a tiny fraction of the largest are set to 0; sums would lose them anyway.
 ORDINARY_WEIGHTS = 2.0**-32, 2.0**32
 SMALLEST_PART, SMALLEST_PART_SINGLE = 2.0**-900, 2.0**-80
 
@@ -187,7 +187,8 @@ def ordinary_weights(sample_weight, exponent, largest, dtype):
 
 
 # Beyond these powers of two, squares summed over many rows leave the range of floats. The
-# limit of weights is lower, because they are also multiplied with each other and with sums.
+# limit for weights (COUNT_EXPONENT) is lower, because they are also multiplied by sums and by
+# each other.
 EXTREME_EXPONENT, COUNT_EXPONENT = 480, 200
 
 
@@ -218,8 +219,8 @@ def check_unscaled(low, high, estimator):
 def countable_weights(sample_weight):
     """Return weights, divided by a power of two if their squares would overflow.
 
-    They are used as numbers of rows. Weights that large outweigh any prior and penalty, even
-    after the division.
+    The result is used as numbers of rows. Weights this large outweigh any prior and penalty,
+    even after the division.
     """
     exponent = int(np.frexp(sample_weight.max())[1])
     if exponent <= COUNT_EXPONENT:

@@ -1,7 +1,7 @@
 """Joint scaling of the columns of a variable.
 
-A value of a variable with several columns is a point, which is scaled like a number:
-"range" divides it by its diameter, "standard" by the root of its total variance.
+The values of a variable with several columns are points. "range" divides them by the diameter
+of the variable, "standard" by the square root of its total variance.
 """
 
 import numpy as np
@@ -16,15 +16,15 @@ from cafelearn._variables import largest_sums, several_columns, sum_over_variabl
 def scaling_key(candidate, codes):
     """Return a key that is equal for candidates with the same scaled rows.
 
-    `codes` are the numbers of the columns' variables, or None. The diameter of a variable
-    depends on p.
+    `codes` are the numbers of the columns' variables, or None. With "range" and variables of
+    several columns, the scaled rows depend on p, as the diameter does.
     """
     by_p = _is_named(candidate.scaling, "range") and several_columns(codes).any()
     return id(candidate.scaling), candidate.p if by_p else None
 
 
 def fit_scalers(candidates, X, sample_weight=None, codes=None):
-    """Fit the scalers of candidates and return them by key."""
+    """Fit the scalers of candidates and return them by `scaling_key`."""
     facts = None
     if several_columns(codes).any():
         kept = X if sample_weight is None else X[sample_weight > 0]

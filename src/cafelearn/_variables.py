@@ -74,7 +74,7 @@ def several_columns(codes):
 
 
 def of_variables(values, codes):
-    """Return one value per variable from values shared by its columns; columns last."""
+    """Return the value of the first column of each variable; columns are the last axis."""
     return values if codes is None else values[..., np.unique(codes, return_index=True)[1]]
 
 
@@ -98,7 +98,7 @@ def fitted_columns(model):
 
 
 def fitted_variables(model):
-    """Return weights and dispersions of the variables that may have weight, columns last."""
+    """Return the weights and the dispersions of the variables that may have weight."""
     codes = variable_codes(model)
     used = of_variables(fitted_columns(model), codes)
     weights = of_variables(model.feature_weights_, codes)
@@ -106,7 +106,7 @@ def fitted_variables(model):
 
 
 def sum_over_variables(values, codes):
-    """Sum values over the columns of each variable; columns last."""
+    """Sum values over the columns (last axis) of each variable."""
     if codes is None:
         return values
     sums = [values[..., codes == g].sum(axis=-1) for g in range(codes.max() + 1)]
@@ -114,11 +114,11 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Compute the largest row sum over the columns of each variable, each scaled to [0, 1].
+    """Scale columns to [0, 1] and compute the largest row sum over those of each variable.
 
-    It is 1 for the one-hot columns of a category, and defined as 1 for variables of one
-    column. Missing values count as 0. The result for all rows is the maximum of the results
-    for parts of them.
+    The sum is 1 for one-hot encoded variables, and defined as 1 for variables of one column.
+    Missing values count as 0. The result for all rows is the maximum of the results for their
+    parts.
     """
     found = np.ones(codes.max() + 1)
     for g in np.unique(codes[several_columns(codes)]):

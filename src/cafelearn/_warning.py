@@ -13,7 +13,7 @@ PACKAGES = tuple(
     str(Path(directory)) + os.sep
     for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
 )
-# Name of the registry of warned lines in the caller's module.
+# Name of the set of warnings already shown, in the caller's module.
 WARNED = "__cafelearn_warned__"
 
 
@@ -36,7 +36,7 @@ def warn_caller(message, category=UserWarning, once=False):
 
 
 def _action(message, category, frame):
-    """Return the action of the first of Python's filters that applies."""
+    """Return the action of the first of Python's warning filters that applies."""
     module = frame.f_globals.get("__name__", "<unknown>")
     for action, text, kind, where, line in warnings.filters:
         applies = issubclass(category, kind) and line in (0, frame.f_lineno)

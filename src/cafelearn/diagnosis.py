@@ -1,4 +1,4 @@
-"""Findings about a fit, each with a code, a severity and a sentence."""
+"""Findings about a fit, each with a code, a severity and a message."""
 
 from typing import NamedTuple
 
@@ -20,12 +20,12 @@ DISAGREE = 0.5
 # Ranges and spreads that differ by this factor or more give "scales". Both must differ: after
 # RangeScaler the ranges agree, after StandardScaler the spreads.
 UNSCALED = 20.0
-# A constant offset this many times the mean dispersion makes the weights nearly equal.
+# A constant offset of more than this many times the mean dispersion gives "offset".
 DROWNED = 100.0
 
 
 class DiagnosisWarning(UserWarning):
-    """Warning about a fit with severe findings; see ``diagnosis_`` of the estimator.
+    """Warning about the severe findings of a fit; see ``diagnosis_`` of the estimator.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
 
 
 def check_sizes(sizes):
-    """Check the sizes of the clusters."""
+    """Yield findings about the sizes of the clusters."""
     # Sizes are divided by the largest, because the sum of huge sample weights may overflow.
     k, largest = len(sizes), float(sizes.max())
     parts = float((sizes / largest).sum())
@@ -86,7 +86,7 @@ def check_sizes(sizes):
 
 
 def check_weights(model, names=None):
-    """Check the weights of a fitted MinkowskiWeightedKMeans."""
+    """Yield findings about the weights of a fitted MinkowskiWeightedKMeans."""
     if model.weighting == "uniform":
         return
     codes = variable_codes(model)
@@ -106,7 +106,7 @@ def check_weights(model, names=None):
             SEVERE if 2 * len(alone) >= k else NOTE,
             f"In {len(alone)} of {k} clusters one {what} ({shown}"
             f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
-            "larger p or dispersion_offset spreads it.",
+            "larger p or dispersion_offset spreads the weight.",
         )
     offset, finite = model.dispersion_offset, D[np.isfinite(D)]
     # Divide first: the sum of huge dispersions may overflow.
@@ -116,13 +116,13 @@ def check_weights(model, names=None):
             "offset",
             SEVERE,
             f"dispersion_offset={offset:g} is {offset / mean:,.0f} times the mean dispersion, "
-            "so the weights are nearly equal for any data; 'mean' and 'fixed' adapt to "
-            "its scale.",
+            "so the weights are nearly equal; the offsets 'mean' and 'fixed' adapt to the "
+            "scale of the data.",
         )
 
 
 def check_scales(model, names=None):
-    """Check the scales of the features of a fitted MinkowskiWeightedKMeans."""
+    """Yield a finding if the features of a MinkowskiWeightedKMeans have different scales."""
     ranges = getattr(model, "_ranges", None)  # missing in older model files
     if ranges is None:
         return
@@ -148,14 +148,15 @@ def check_scales(model, names=None):
             SEVERE,
             f"The features have different scales: the range of {first} is {ratio:,.0f} times "
             f"that of {second}, so the clusters depend on the units. Scale the features, for "
-            "instance with RangeScaler, or use CAFE, which does.",
+            "instance with RangeScaler, or use CAFE, which scales them.",
         )
 
 
 def check_choice(candidates, family):
-    """Check the choice among the candidates of CAFE (its `candidates_`).
+    """Yield findings about the choice among the candidates of CAFE.
 
-    `family` holds the positions of the candidates that differ from the chosen one only in p.
+    `candidates` is its `candidates_`. `family` contains the positions of the candidates that
+    differ from the chosen one only in p, including the chosen one.
     """
     chosen = candidates[candidates["chosen"]].iloc[0]
     if chosen["weighting"] == "uniform" and candidates["weighting"].nunique() > 1:
@@ -163,7 +164,7 @@ def check_choice(candidates, family):
             "uniform",
             NOTE,
             "Weighting does not help here: equal weights were chosen, so the clusters are "
-            "those of ordinary k-means.",
+            "those of k-means without weights.",
         )
     others = candidates.iloc[family]
     others = others[~others["chosen"]]
@@ -171,14 +172,14 @@ def check_choice(candidates, family):
         yield Finding(
             "disagreement",
             NOTE,
-            "Other exponents give different clusters: the candidates that differ from the "
-            "chosen one only in p have a mean agreement with it of "
+            "Other exponents give different clusters: the mean agreement between the chosen "
+            "candidate and those that differ from it only in p is "
             f"{others['agreement'].mean():.2f} (adjusted Rand index; 1 means equal clusters).",
         )
 
 
 def check_structure_found(structure):
-    """Check the result of the structure test, which is None if there was no test."""
+    """Yield a finding if the structure test found no structure; None means no test."""
     if structure is not None and not structure.found:
         yield Finding(
             "no-structure",
@@ -189,7 +190,10 @@ def check_structure_found(structure):
 
 
 def check_number(numbers):
-    """Check the choice of the number of clusters, which is None if there was no choice."""
+    """Yield a finding if the choice of the number of clusters found no structure.
+
+    `numbers` is the result of `choose_number`, or None if the number was given.
+    """
     if numbers is not None and not numbers["found"]:
         tried, chosen = numbers["table"]["n_clusters"], numbers["table"]["chosen"]
         k = tried[chosen.index(True)]

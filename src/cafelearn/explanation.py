@@ -44,7 +44,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     contributions : DataFrame
         One row per feature, largest contribution (in absolute value) first:
 
-        - ``value`` : the value of the row, in the units of `X`;
+        - ``value`` : the value of the feature in this row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
         - ``first_term``, ``second_term`` : the terms of the feature in ``d_first**p`` and
@@ -54,16 +54,16 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
           overflow to infinity.
 
         With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
-        are sums over its features, and a column ``category`` with the category of the row, or
-        None for variables of one feature. Value and centres are then those of the category's
-        column.
+        are sums over its features. An additional column ``category`` contains the category of
+        the row, or None for variables of one feature; value and centres are those of the
+        category's column.
 
         The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
         ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
 
     See Also
     --------
-    CAFE.assignment_margin : How clearly each row belongs to its cluster.
+    CAFE.assignment_margin : Margin between the nearest and the second nearest centre.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # Only now an array: mwk-means checks the column names of a frame.
+    # Converted after `transform` and `predict`, which check the column names of a frame.
     x = np.asarray(scaled, dtype=np.float64)[0]
     gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
     terms, unit = _terms(x, centers, weights, model.p, gaps)
@@ -135,8 +135,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 def _terms(x, centers, weights, p, gaps=None):
     """Compute the terms of both distances, and the power of two by which x was multiplied.
 
-    This power is 1 unless the terms would overflow or underflow. A missing value counts as a
-    value at the distance in `gaps`.
+    The power is 1 unless the terms would overflow or underflow. A missing value counts as a
+    value at the distance given in `gaps`.
     """
     # Halved first, because the difference of huge numbers may overflow.
     half = np.abs(x / 2 - centers / 2)
@@ -161,9 +161,10 @@ def _divided(terms, unit, p):
 
 
 def _by_variable(found, codes, variables):
-    """Reduce to one row per variable: sum the terms, keep the rest from one column.
+    """Reduce to one row per variable: sum the terms, and take all else from one column.
 
-    This is the column with the largest value: for a one-hot variable, the row's category.
+    This is the column with the largest value, which for a one-hot variable is the column of
+    the row's category.
     """
     terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()
@@ -217,7 +218,7 @@ def _one_row(X, row):
     if not isinstance(row, Integral) or isinstance(row, bool):
         raise TypeError(f"explain needs the position of a row (an integer), got {row!r}.")
     if not -n_rows <= row < n_rows:
-        raise IndexError(f"explain needs a row below {n_rows}, the number of rows, got {row}.")
+        raise IndexError(f"explain needs -{n_rows} <= row < {n_rows}, got {row}.")
     return _safe_indexing(X, [int(row) % n_rows])
 
 

@@ -1,4 +1,4 @@
-"""Save and load fitted models, without running code from a file."""
+"""Save and load fitted models; loading runs no code from the file."""
 
 import io
 import json
@@ -29,8 +29,8 @@ HEADER, SCHEMA = "cafelearn.json", "schema.json"
 ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
-# Types allowed in a file, regardless of what skops trusts. No functions or methods: these
-# types only contain numbers, text and each other.
+# Types allowed in a file, even if skops itself trusts more. There are no functions or methods:
+# these types contain only numbers, text and each other.
 TRUSTED = frozenset(
     {f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "str", "tuple")}
     | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}
@@ -57,7 +57,7 @@ LOADERS = frozenset(
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be saved, or a file that cannot be loaded as one.
+    """Error raised if a model cannot be saved, or a file cannot be loaded as a model.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
 
 def _without_ranges(model):
-    """Replace ranges and the labels of feature groups in the model by equivalent lists."""
+    """Return a model in which `range` objects and feature groups are replaced by lists."""
     changes = {}
     groups = getattr(model, "feature_groups", None)
     if groups is not None and not isinstance(groups, str):
@@ -169,9 +169,8 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     Raises
     ------
     ModelFileError
-        If the file is not a model, is damaged, comes from a later version of the package,
-        contains untrusted types or inconsistent arrays, or would unpack to far
-        more than its size.
+        If the file is not a model, is damaged, has another format version, contains untrusted
+        types or inconsistent arrays, or would unpack to far more than its size.
 
     See Also
     --------
@@ -193,7 +192,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
-    # Read once, so that all checks see the same bytes even if the file changes meanwhile.
+    # Read once, so that all checks use the same bytes even if the file changes meanwhile.
     with open(path, "rb") as file:
         data = file.read(len(ZIP))
         if data != ZIP:
@@ -245,7 +244,7 @@ def without_lazy_labels(model):
 
 
 def _pack_soundly(model):
-    """Pack a model, without compression if load_model would reject it as a zip bomb."""
+    """Pack a model, uncompressed if load_model would otherwise reject it as a zip bomb."""
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         data = _pack(model, compression)
         try:
@@ -256,7 +255,7 @@ def _pack_soundly(model):
             problem = error
     raise ModelFileError(
         f"save_model cannot save this {type(model).__name__}: {problem}; load_model would "
-        "refuse it."
+        "reject it."
     )
 
 

@@ -1,7 +1,7 @@
 """Compare clusterings of the same rows: likelihood score, agreement, and the choice.
 
-All results are computed from sums that add up over disjoint sets of rows (`Tally`), so
-that rows in memory and the blocks of a Dask collection share the code.
+All results are computed from sums that are additive over disjoint sets of rows (`Tally`), so
+that the same code serves rows in memory and the blocks of a Dask collection.
 """
 
 from typing import NamedTuple
@@ -30,19 +30,19 @@ ROWS = 65_536
 TIE = 1e-9
 # The smallest or largest value of a feature is an atom if at least this share of rows has it.
 ATOM = 0.1
-# Prior of each cluster, from the distribution of all rows: weight in rows, and scatter.
+# Prior of each cluster, the distribution of all rows: its weight in rows, and its scatter.
 PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
-    """Statistics of all rows, which define the units of sums over some rows."""
+    """Statistics of all rows, which define the units of the sums over rows."""
 
     mean: np.ndarray  # (m,), in `units`
     scale: np.ndarray  # (m,) standard deviation in `units`, 1 for constant features
     low: np.ndarray  # (m,)
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
-    one_hot: np.ndarray | None = None  # (m,) number of the category of each column, or -1
+    one_hot: np.ndarray | None = None  # (m,) number of each column's one-hot variable, or -1
     units: np.ndarray | None = None  # (m,) factors of columns with extreme values
 
     def standardise(self, X):
@@ -58,8 +58,8 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=N
     """Make the Frame of rows with these moments, in `units`, and extrema.
 
     `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
-    `codes` are the numbers of the columns' variables, or None without groups, and `sums` are
-    their `largest_sums`.
+    `codes` are the numbers of the columns' variables, or None without groups. `sums` are the
+    `largest_sums` of the rows.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     scale = np.sqrt(np.where(low == high, 1.0, variance))
@@ -76,7 +76,11 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=N
 
 
 def _one_hot(codes, sums, only_two):
-    """Find the one-hot variables: two-valued columns, at most one of them high in each row."""
+    """Find one-hot variables: two-valued columns, at most one of them high in each row.
+
+    Return the number of the variable of each column, -1 if it is not one-hot, or None if no
+    variable is.
+    """
     several = several_columns(codes)
     if not several.any():
         return None
@@ -108,7 +112,7 @@ def frame_of(X, sample_weight=None, codes=None):
 
 
 def gaps_differ(X, codes):
-    """Return for each variable whether some row lacks only a part of its columns."""
+    """Return for each variable whether some row lacks only some of its columns."""
     missing = np.isnan(X)
     return np.array(
         [
@@ -119,7 +123,7 @@ def gaps_differ(X, codes):
 
 
 def count_extremes(X, mass, low, high):
-    """Sum the mass of the rows at the extremes of each feature, of shape (2, m)."""
+    """Return the mass of the rows at the two extremes of each feature, of shape (2, m)."""
     return np.stack([mass @ (low == X), mass @ (high == X)])
 
 
@@ -127,21 +131,21 @@ class ClusterSums(NamedTuple):
     """Sums over the members of each cluster, in the units of a Frame."""
 
     mass: np.ndarray  # (k,)
-    first: np.ndarray  # (k, m) sum of standardised values t, without NaN, as below
+    first: np.ndarray  # (k, m) sum of standardised values t; all sums leave out NaN
     second: np.ndarray  # (k, m) sum of t^2
     atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where a value is no atom
     observed: np.ndarray  # (k, m) mass of the members whose value is observed
 
 
 class Tally(NamedTuple):
-    """Sums over some rows for several clusterings of them; additive over disjoint rows."""
+    """Sums over some rows for several clusterings; additive over disjoint rows."""
 
     clusters: list  # one ClusterSums for each clustering
-    tables: dict  # (i, j) with j < i: rows of each pair of labels, (k_i, k_j)
+    tables: dict  # for (i, j) with j < i: numbers of rows of each pair of labels, (k_i, k_j)
 
 
 def tally(X, labellings, sizes, frame, sample_weight=None):
-    """Compute the Tally of these rows; `sizes` are the numbers of clusters."""
+    """Compute the Tally of these rows; `sizes` has the number of clusters of each labelling."""
     m = X.shape[1]
     clusters = [
         ClusterSums(
@@ -214,12 +218,12 @@ def likelihood_scores(tally, frame):
 def _score(sums, frame):
     varies = frame.low < frame.high
     if frame.one_hot is not None:
-        varies &= frame.one_hot < 0  # columns of categories are counted together
+        varies &= frame.one_hot < 0  # one-hot columns are scored by variable
     found = sums.mass > 0
     mass, n, k = sums.mass[found][:, None], sums.mass.sum(), len(sums.mass)
     first, second = sums.first[found][:, varies], sums.second[found][:, varies]
     used, atoms = frame.atoms[:, varies], sums.atoms[:, found][:, :, varies]
-    price = 0.5 * np.log(n)  # of one parameter
+    price = 0.5 * np.log(n)  # penalty of one parameter
     score = float((mass * np.log((mass + 1) / (n + k))).sum())
     # From here on, a row counts for a feature only if its value is observed.
     mass, n = _observed_mass(sums, varies)
@@ -243,7 +247,7 @@ def _score(sums, frame):
     total = between.sum(axis=0)
     variance = np.maximum(second.sum(axis=0) / total - (first.sum(axis=0) / total) ** 2, TIE)
     scatter /= variance
-    # One variance per cluster, or one for all clusters: the better of the two per feature.
+    # One variance per cluster, or one for all clusters: the better of the two, by feature.
     own = (scatter + SCATTER) / (between + PRIOR)
     shared = scatter.sum(axis=0) / total + TIE
     own_fit = -0.5 * (between * np.log(own) + scatter / own).sum(axis=0) - 2 * k * price
@@ -294,10 +298,10 @@ def likelihood_score(
 ) -> float:
     """Score a clustering by a penalised classification likelihood; higher is better.
 
-    The score compares clusterings of the same rows by any method: the one with the higher
-    score describes the rows better. It does not depend on the units of the features, and
-    only differences between scores are meaningful. It is meant for clusterings with the same
-    number of clusters; do not use it to choose that number.
+    The score compares clusterings of the same rows by any method: the clustering with the
+    higher score describes the rows better. It does not depend on the units of the features.
+    Only differences between scores are meaningful. The score is meant for clusterings with
+    the same number of clusters; do not use it to choose that number.
 
     Parameters
     ----------
@@ -327,11 +331,11 @@ def likelihood_score(
       tenth of all rows have it, and likewise the largest; if the feature has only two values,
       both are atoms. The categories c of the feature are its atoms and, if there are other
       values, "no atom". Let h_lc be the number of rows of cluster l in category c, and g_c
-      the share of all rows in it. The term is the sum of
+      the share of all rows that are in c. The term is the sum of
       ``h_lc log((h_lc + 4 g_c) / (n_l + 4))`` over l and c;
-    - for each feature, the log-likelihood of a Gaussian for the h_l rows of the cluster that
-      are at no atom. Let S_lv be their sum of squares about their mean, in units of the
-      variance of all such rows. The Gaussian has either a variance for each cluster,
+    - for each feature v, the log-likelihood of a Gaussian for the h_l rows of each cluster l
+      in the category "no atom". Let S_lv be their sum of squares about their mean, in units
+      of the variance of all such rows. The Gaussian has either a variance for each cluster,
       ``(S_lv + 3) / (h_l + 4)``, or one variance for all clusters, whichever gives the higher
       score for this feature;
     - minus half of log n for each parameter: each feature has k parameters for each category
@@ -344,12 +348,12 @@ def likelihood_score(
     With missing values, n_l, n and all counts and sums of a feature are over the rows in which
     it is observed; the term of the sizes and the penalty of a parameter use all rows.
 
-    Without atoms, the score would be unbounded: a cluster with only zeros in a feature that
-    is mostly zero has variance 0 there.
+    Without atoms, a cluster with only zeros in a feature that is mostly zero would have a
+    variance near 0 there, and this feature would dominate the score.
 
     See Also
     --------
-    sklearn.metrics.silhouette_score : A score by distances.
+    sklearn.metrics.silhouette_score : A score based on distances.
 
     Examples
     --------
@@ -392,7 +396,7 @@ def likelihood_score(
 
 def adjusted_rand_index(table):
     """Compute the adjusted Rand index of two clusterings from their contingency table."""
-    # Python's integers, because products of numbers of rows exceed 64 bits.
+    # Python's integers, because products of numbers of rows may exceed 64 bits.
     table = table.astype(object)
     n_rows, squares = int(table.sum()), int((table * table).sum())
     rows, columns = int((table.sum(axis=1) ** 2).sum()), int((table.sum(axis=0) ** 2).sum())
@@ -419,12 +423,12 @@ def agreement_matrix(tables, n_clusterings):
 
 
 def by_likelihood(models, scores, agreement):
-    """Return the index of the clustering with the highest score, the first of ties."""
+    """Return the index of the clustering with the highest score, or the first of ties."""
     return highest(scores)
 
 
 def highest(scores):
-    """Return the index of the highest score, the first of ties."""
+    """Return the index of the highest score, or the first of ties."""
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 

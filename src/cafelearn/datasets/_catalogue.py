@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: its classes in the order of their codes, and categorical attributes."""
+    """One data set: description, classes in the order of their codes, and categories."""
 
     description: str
     classes: tuple[str, ...]
@@ -72,7 +72,7 @@ CATALOGUE = {
     ),
     "ecoli": Entry(
         "Ecoli: seven scores of the amino acid sequences of 336 proteins of E. coli, and the "
-        "place in the cell where each is found." + _SOURCE,
+        "location of each protein in the cell." + _SOURCE,
         classes=("cp", "im", "pp", "imU", "om", "omL", "imL", "imS"),
     ),
     "glass": Entry(

@@ -1,4 +1,4 @@
-"""The packaged data sets as numeric arrays."""
+"""Load the packaged data sets as numeric arrays."""
 
 from importlib.resources import files
 
@@ -40,7 +40,7 @@ def load(name: str) -> Bunch:
     Returns
     -------
     dataset : sklearn.utils.Bunch
-        With the keys
+        A bunch with the keys
 
         - ``data`` : ndarray of shape (n_samples, n_features), float64.
         - ``target`` : ndarray of shape (n_samples,), class codes from 0.
@@ -98,7 +98,7 @@ def load(name: str) -> Bunch:
 
 
 def _read(name):
-    """Read all columns as text, because pandas' number parser may be off in the last digit."""
+    """Read all columns as text, because pandas' number parser may err in the last digit."""
     path = files("cafelearn.datasets") / "data" / f"{name}.csv"
     with path.open("r", encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)

@@ -52,8 +52,8 @@ def corrupt(
 
     Notes
     -----
-    The number of pairs is rounded half up as in MATLAB (2.5 becomes 3), not to the even
-    neighbour as by Python's :func:`round`.
+    Halves are rounded up as in MATLAB (2.5 pairs become 3), not to the even neighbour as with
+    Python's :func:`round`.
 
     The scale is in the units of `X`, so scale the features to a common range first:
     the paper's values (1, 2 and 5) are multiples of that range.

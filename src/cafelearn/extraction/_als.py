@@ -91,7 +91,7 @@ def clipped_scores(X, loadings):
 
 
 def solve_gram(grams, right):
-    """Solve ``gram @ x = right`` for each Gram matrix, for the minimum norm if singular.
+    """Solve ``gram @ x = right`` for each Gram matrix, with minimum norm if it is singular.
 
     Rows of x that belong to components of the size of rounding errors are 0.
     """
@@ -105,7 +105,7 @@ def solve_gram(grams, right):
 
 
 def _alive(lengths):
-    """Find the components that exceed rounding errors in each start."""
+    """Find the components that are larger than rounding errors, by start."""
     return lengths > SMALLEST_COMPONENT * lengths.max(axis=1, keepdims=True)
 
 

@@ -1,11 +1,11 @@
-"""Helpers of the three extractors: number of components and reconstruction error."""
+"""Helpers shared by the three extractors."""
 
 import numpy as np
 from sklearn.utils import check_array
 
 
 def resolve_components(estimator, n_features):
-    """Return the number of components; by default half of the features, rounded down."""
+    """Return the number of components; by default half the number of features."""
     n_components = estimator.n_components
     if n_components is None:
         return max(1, n_features // 2)

@@ -1,8 +1,8 @@
-"""L-BFGS from many starts at once, with array operations over all of them.
+"""L-BFGS from many starts at once, with array operations over all starts.
 
-SciPy's L-BFGS-B takes one start at a time. On small problems the overhead between the array
-operations takes as long as the operations, and threads do not help, because they wait for the
-interpreter lock. The tests compare the minima with SciPy's.
+SciPy's L-BFGS-B takes one start at a time. On small problems the interpreter takes as long as
+the array operations, and threads do not help, because they wait for the interpreter lock. The
+tests compare the minima with SciPy's.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,7 @@ class _State:
         self.fraction = np.ones(n_starts)
 
     def keep(self, moving):
-        """Remove the starts that have converged."""
+        """Keep only the starts selected by `moving`."""
         for name in ("steps", "changes", "inverse_curvature"):
             setattr(self, name, getattr(self, name)[:, moving])
         for name in (
@@ -73,8 +73,8 @@ def minimize_all(function, starts, max_iter, tol):
     max_iter : int
         Largest number of iterations; each tries one step of each start.
     tol : float
-        A start has converged if a step lowers its value by at most this fraction of its
-        initial value, or if no entry of its gradient is larger than that.
+        A start has converged if a step lowers its value by at most `tol` times its initial
+        value, or if no entry of its gradient exceeds `tol` times the initial value.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def minimize_all(function, starts, max_iter, tol):
 
 
 def _advance(state, function, position, allowed):
-    """Try one step of each start and return which have converged."""
+    """Try one step of each start; return a mask of the starts that have converged."""
     steps = state.steps[position]
     np.multiply(state.directions, state.fraction[:, None], out=steps)
     points = state.points + steps
@@ -132,7 +132,11 @@ def _advance(state, function, position, allowed):
 
 
 def _shortening(expected, decrease):
-    """Return the factor that shortens a rejected step to the minimum of a parabola."""
+    """Return the factor, from 0.1 to 0.5, that shortens a rejected step.
+
+    The shorter step leads to the minimum of the parabola through both values that has the
+    initial slope.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = expected / (2 * (expected + decrease))
     return np.clip(np.nan_to_num(factor, nan=0.1), 0.1, 0.5)

@@ -108,7 +108,7 @@ def _propagate(points, slopes, problem, workspace):
 
     _logistic(np.matmul(-encoder, problem.columns, out=units))
     _logistic(np.matmul(-decoder, hidden, out=output))
-    penalty, pull = _sparsity(units.mean(axis=2), problem)
+    penalty, slope = _sparsity(units.mean(axis=2), problem)
 
     np.subtract(output, problem.columns[:-1], out=delta)
     errors = np.einsum("kij,kij->k", delta, delta) / delta[0].size
@@ -119,7 +119,7 @@ def _propagate(points, slopes, problem, workspace):
     np.matmul(delta, hidden.transpose(0, 2, 1), out=decoder_slope)
 
     np.matmul(decoder[:, :, :-1].transpose(0, 2, 1), delta, out=back)
-    back += pull[:, :, None] / 2
+    back += slope[:, :, None] / 2
     back *= units
     np.subtract(1, units, out=units)
     back *= units
@@ -137,10 +137,10 @@ def _logistic(negative):
 
 
 def _sparsity(activation, problem):
-    """Compute the summed divergence of mean activations from the target; its derivatives."""
+    """Compute the sparsity penalty of mean activations, and its derivatives."""
     wanted = problem.sparsity
     activation = np.clip(activation, 1e-12, 1 - 1e-12)
     divergence = wanted * np.log(wanted / activation)
     divergence += (1 - wanted) * np.log((1 - wanted) / (1 - activation))
-    pull = (1 - wanted) / (1 - activation) - wanted / activation
-    return problem.sparsity_weight * divergence.sum(axis=1), problem.sparsity_weight * pull
+    slope = (1 - wanted) / (1 - activation) - wanted / activation
+    return problem.sparsity_weight * divergence.sum(axis=1), problem.sparsity_weight * slope

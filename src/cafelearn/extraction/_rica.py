@@ -34,7 +34,7 @@ def make_problem(X, weight, contrast):
 
 
 def objective(directions, problem, workspace=None):
-    """Compute the objective of reconstruction ICA and its gradient, over the squared scale.
+    """Compute the objective of reconstruction ICA, divided by scale squared, and its gradient.
 
     Parameters
     ----------

@@ -51,15 +51,15 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     where KL is the Kullback-Leibler divergence, for each hidden unit, between the Bernoulli
     distributions with means `sparsity` and the unit's mean activation. The network is trained
-    on all rows at once, with scaled conjugate gradients.
+    on all rows at once, with scaled conjugate gradients [1]_.
 
     Parameters
     ----------
     n_components : int, default=None
         Number of hidden units, at most the number of features of the data. ``None`` means
-        half of the features, rounded down, but at least 1.
+        half that number, rounded down, but at least 1.
     n_init : int, default=50
-        Number of random starts; the one with the smallest mean squared error on the scaled
+        Number of random starts; the start with the smallest mean squared error on the scaled
         data is kept.
     max_iter : int, default=100
         Number of epochs; there is no early stopping.
@@ -70,11 +70,11 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     sparsity : float, default=0.05
         Target mean activation of the hidden units, between 0 and 1.
     initial_scale : float, default=0.1
-        Initial weights are uniform with this fraction of Glorot's width,
+        Initial weights are uniform between minus and plus this fraction of Glorot's limit,
         ``sqrt(6 / (n_features + n_components))``; the offsets start at 0.
     n_jobs : int, default=None
         Number of threads; each trains a batch of 25 starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
     verbose : int, default=0
         1 reports each start on standard error.
     random_state : int, RandomState instance or None, default=None
@@ -108,7 +108,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     See Also
     --------
-    sklearn.neural_network.MLPRegressor : Networks with any number of layers, one start.
+    sklearn.neural_network.MLPRegressor : Networks with any number of layers, from one start.
 
     References
     ----------

@@ -12,7 +12,7 @@ from cafelearn._extractors import make_extractor
 
 
 def extractor_of(estimator, X, seed):
-    """Make the unfitted extractor, or None, and validate n_components."""
+    """Validate n_components and return the unfitted extractor, or None."""
     extractor, wanted = estimator.extractor, estimator.n_components
     if extractor is None:
         if wanted is not None:
@@ -27,7 +27,7 @@ def extractor_of(estimator, X, seed):
     if named:
         n_components = wanted
         if wanted is None:
-            # At most the number of rows, which bounds the rank of wide data.
+            # At most the number of rows, which bounds the rank.
             n_components = max(1, min(X.shape[1] // 2, len(X)))
         return make_extractor(extractor, n_components, seed, estimator.n_jobs)
     extractor = clone(extractor)
@@ -65,7 +65,7 @@ def _check_wanted(shown, wanted, X, is_pca):
 
 
 def fit_extractor(extractor, rows, sample_weight=None):
-    """Fit an extractor to rescaled rows of positive weight.
+    """Fit an extractor to rescaled rows of positive weight; return None if it is None.
 
     PCA and extractors whose `fit` takes `sample_weight` use the weights.
     """
@@ -79,7 +79,7 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def _fit_weighted_pca(pca, rows, sample_weight):
-    """Fit scikit-learn's PCA as if each row were repeated by its weight."""
+    """Fit scikit-learn's PCA as if each row were repeated as often as its weight."""
     # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
     pca.fit(rows)
     mass = sample_weight.sum()
@@ -108,7 +108,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
 
 
 def width_of(extractor, rescaled):
-    """Return the number of features that the extractor, or None, extracts."""
+    """Return the number of extracted features; without extractor, that of rescaled columns."""
     if extractor is None:
         return rescaled.shape[1]
     width = getattr(extractor, "_n_features_out", None)

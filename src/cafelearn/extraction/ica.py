@@ -53,15 +53,15 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The measure of sparsity. With ``None`` there is no contrast, and the components span
         the same space as the first principal components of the data without centring.
     n_init : int, default=50
-        Number of random starts; the one with the best reconstruction is kept.
+        Number of random starts; the start with the best reconstruction is kept.
     max_iter : int, default=1000
         Largest number of iterations of one start.
     tol : float, default=1e-8
-        Stop when an iteration lowers the objective by less than this fraction of its value
-        at the start. It is relative, so it does not depend on the scale of the data.
+        Stop when an iteration lowers the objective by no more than this fraction of its
+        initial value.
     n_jobs : int, default=None
         Number of threads that share the starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
     verbose : int, default=0
         1 reports each start on standard error.
     random_state : int, RandomState instance or None, default=None
@@ -93,8 +93,8 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     the matrix of second moments; only the contrast needs the rows.
 
     On data much smaller than 1 the contrast of a feature z is nearly ``z**2``. With
-    ``reconstruction_weight=1`` it cancels the gain in reconstruction of an orthogonal
-    component, so the reconstruction is poor; increase the weight to improve it.
+    ``reconstruction_weight=1`` it cancels the gain in reconstruction that an orthogonal
+    component brings, so the reconstruction is poor; a larger weight improves it.
 
     References
     ----------
@@ -256,7 +256,7 @@ def _run_starts(estimator, problem, n_components, seeds):
     blocks = [starts[first : first + size] for first in range(0, len(starts), size)]
 
     best, number = None, 0
-    # BLAS threads would compete with those of the batches.
+    # BLAS threads would compete with the threads of the batches.
     with threadpool_limits(1, user_api="blas"):
         workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
         work = (delayed(descend)(b, problem, estimator.max_iter, estimator.tol) for b in blocks)

@@ -56,16 +56,16 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         - "mu": multiplicative updates of :class:`sklearn.decomposition.NMF`.
         - "cd": coordinate descent of :class:`sklearn.decomposition.NMF`.
     n_init : int, default=50
-        Number of random starts; the one with the best reconstruction is kept.
+        Number of random starts; the start with the best reconstruction is kept.
     max_iter : int, default=100
         Largest number of iterations of one start.
     tol : float, default=1e-4
         With "als", a start stops when an iteration lowers the norm of the residual by no
-        more than this fraction, or changes no entry of W and H by more than this fraction of
-        the largest. The other solvers use it as :class:`sklearn.decomposition.NMF` does.
+        more than this fraction, or changes no entry of W or H by more than this fraction of
+        the largest entry. For the other solvers see :class:`sklearn.decomposition.NMF`.
     n_jobs : int, default=None
         Number of threads that share the starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 all cores.
+        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
     verbose : int, default=0
         1 reports each start on standard error.
     random_state : int, RandomState instance or None, default=None
@@ -93,10 +93,9 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Notes
     -----
-    :meth:`transform` computes the last step of the solver. With "als" this is the least
-    squares solution with negative entries set to 0, computed by one matrix product for all
-    rows; on the training data it is the factor W. With the other solvers a non-negative least
-    squares problem is solved for each row.
+    :meth:`transform` computes W for given components H. With "als" this is the least squares
+    solution with negative entries set to 0, computed by one matrix product for all rows. With
+    the other solvers a non-negative least squares problem is solved for each row.
 
     Alternating least squares with clipping may increase the residual. A start stops at the
     first increase.
@@ -210,10 +209,10 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # Constant text and `once`, so that a cross-validation does not warn in every fold.
+            # A constant text with `once`, so that cross-validation does not warn in every fold.
             warn_caller(
-                "ReplicatedNMF: values that lie below the minimum of their feature in fit are "
-                "treated as that minimum.",
+                "ReplicatedNMF: values below the minimum of their feature in the training data "
+                "are treated as this minimum.",
                 once=True,
             )
             np.maximum(shifted, 0, out=shifted)

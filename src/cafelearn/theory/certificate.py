@@ -1,8 +1,8 @@
-"""certificate: check every claim of the paper on one fit.
+"""Check every claim of the paper on one fit.
 
-The claims are about the weights of Eq. 4 and the dispersions they are computed from.
-They are checked on the data with the fitted labels, centres and weights. Only Theorem 1 uses
-statistics recorded by the fit.
+The claims are about the weights of Eq. 4 and the dispersions from which they are computed.
+They are checked on the data with the fitted labels, centres and weights. Only the check of
+Theorem 1 uses statistics recorded by the fit.
 """
 
 import numpy as np
@@ -54,8 +54,8 @@ def certificate(
     """Check every claim of the paper on a fitted model and its training data.
 
     For a model with `feature_groups` the claims are checked for variables: the dispersion of a
-    variable is the sum of those of its features, and Eq. 4 and its consequences hold for
-    these sums.
+    variable is the sum of the dispersions of its features, and Eq. 4 and its consequences
+    hold for these sums.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def certificate(
     'holds'
     """
     check_is_fitted(model)
-    # predict checks the column names, which the validation below removes.
+    # `predict` checks the column names, which `check_data` removes.
     nearest, X = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if has_gaps(X):
         raise ValueError(
@@ -164,13 +164,14 @@ class _Facts:
 
     @property
     def unfinished(self):
+        """Reason why the fit stopped before convergence, or None."""
         if self.model.stop_reason_ != "converged":
             return f"stopped by {self.model.stop_reason_}"
         return "stopped by tol" if self.model.tol > 0 else None
 
     @property
     def positive(self):
-        """Clusters without zero dispersions, as the theory assumes."""
+        """Whether each cluster has only positive dispersions, as the theory assumes."""
         return (self.D > 0).all(axis=1)
 
 
@@ -181,7 +182,7 @@ def _row(claim, measured, bound, slack, why_not=None, note=""):
 
 
 def _at_most(claim, measured, bound, tolerance=0.0, **options):
-    """Check measured <= bound, up to a tolerance for rounding."""
+    """Return the row of a claim that measured <= bound, up to a tolerance for rounding."""
     slack = bound - measured
     if 0 > slack >= -tolerance:
         slack = 0.0
@@ -200,7 +201,7 @@ def _descent_rows(facts):
         rises.max(initial=0.0),
         0.0,
         tolerance=facts.exact,
-        why_not="the offset 'mean' moves with the dispersions" if moving else None,
+        why_not="the offset 'mean' changes with the dispersions" if moving else None,
         note="largest relative rise of the objective",
     )
     # A monotone descent cannot return to an earlier clustering.
@@ -208,7 +209,7 @@ def _descent_rows(facts):
         "Theorem 1: no clustering comes back",
         model.stop_reason_ == "cycle",
         0,
-        why_not="the offset 'mean' moves with the dispersions" if moving else None,
+        why_not="the offset 'mean' changes with the dispersions" if moving else None,
         note=f"{model.n_iter_} iterations, stopped by {model.stop_reason_}",
     )
     yield _at_most(
@@ -318,7 +319,7 @@ def _differences(values):
 
 
 def _tie_share(D):
-    """Return the tolerance at p = 1 + 1e-9, where near-ties still share the weight."""
+    """Return the tolerance at p = 1 + 1e-9, where features that nearly tie share the weight."""
     with np.errstate(divide="ignore"):
         gaps = np.log(D) - np.log(D).min(axis=1, keepdims=True)
     return 1.0 if ((gaps > 0) & (gaps < 1e-7)).any() else 1e-9
@@ -411,7 +412,7 @@ def _largest_ratio(values, bounds):
 
 
 def _rescaling_rows(facts):
-    """Check Lemma 3 on rescaled rows and rescaled centres."""
+    """Yield the rows of Lemma 3, measured on rescaled rows and rescaled centres."""
     w, D, p = facts.weights, facts.D, facts.p
     columns = facts.column_weights
     rescaled = facts.X * columns[facts.labels]

@@ -2,7 +2,7 @@
 
 A dispersion D[l, v] is the sum of ``abs(x - z)**p`` over the members of cluster l, on
 feature v, about their Minkowski centre z. The last axis of an array of dispersions is
-that of the features. Functions compute with logarithms, because powers overflow for p near 1.
+that of the features. Powers are computed with logarithms, because they overflow for p near 1.
 :func:`cafelearn.theory.certificate` checks the claims on a fit.
 """
 
@@ -62,7 +62,7 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     p = _check_p(p)
     x = np.asarray(x, dtype=np.float64)
     if not x.size or not np.isfinite(x).all():
-        raise ValueError("minkowski_center needs at least one value, and all values finite.")
+        raise ValueError("minkowski_center needs at least one value, and only finite values.")
     columns = np.ascontiguousarray(x.reshape(len(x), -1))
     _, scale = data_scale(columns.min(axis=0), columns.max(axis=0))
     center, _ = one_cluster(columns, np.ones(len(x)), scale, p)
@@ -174,7 +174,7 @@ def selective_limit(D: MatrixLike) -> np.ndarray:
 def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarray:
     """Compute w_u / w_v from two dispersions of one cluster (Proposition 2).
 
-    It is monotone in p and tends to 1 as p grows (Corollary 3).
+    The ratio is monotone in p and tends to 1 as p grows (Corollary 3).
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def weight_ratio_bound(C: MatrixLike, p: float) -> float | np.ndarray:
     Parameters
     ----------
     C : float or array-like
-        Ratio of dispersions, above 1.
+        Lower bound of D_u / D_v, above 1.
     p : float
         Minkowski exponent, above 1.
 
@@ -329,8 +329,9 @@ def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
     Returns
     -------
     lower, upper : float
-        ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (the limit as p
-        approaches 1), and of the geometric mean of the dispersions (the limit for large p).
+        ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (for `lower`) or
+        of the geometric mean of the dispersions (for `upper`). The ratio of the objective to
+        `lower` tends to 1 as p approaches 1, its ratio to `upper` as p grows.
 
     Examples
     --------
@@ -381,7 +382,7 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     if upper - lower <= 1e-9 * upper:
         return 0.0
     position = float((value - lower) / (upper - lower))
-    # Between close bounds, rounding can leave [0, 1].
+    # Between close bounds, rounding can move the position out of [0, 1].
     return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
 
 
@@ -416,12 +417,12 @@ def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
-    """Compute the upper bound of the weight of a feature of dominating dispersion (Theorem 4).
+    """Compute the upper bound of the weight of a dominating feature (Theorem 4).
 
     Parameters
     ----------
     C : float or array-like
-        Ratio of its dispersion to the next largest one of the cluster, above 1.
+        Ratio of the largest dispersion of the cluster to the next largest, above 1.
     n_features : int
         Number of features m.
     p : float
@@ -459,7 +460,7 @@ def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
     Returns
     -------
     noisy : ndarray of bool, shaped as D
-        True if the dispersion is inflated.
+        True where `D` exceeds `D_clean`.
 
     Examples
     --------
@@ -473,7 +474,7 @@ def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
 def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
     """Compute the dispersions of data rescaled by its weights (Definition 3 and Lemma 3).
 
-    Their order within a cluster is the reverse of that of `D`.
+    Within a cluster, their order is the reverse of the order of `D`.
 
     Parameters
     ----------
@@ -502,9 +503,9 @@ def noise_suppression_bound(
 ) -> float | np.ndarray:
     """Bound the rescaled dispersion of a dominating noise pair from above (Corollary 4).
 
-    The bound decreases as C grows. The paper states that it also decreases as p grows; this is
-    not always so: for 3 features and C = 2, D_u is divided by 150 at p = 1.2, by 25 at p = 2
-    and by 56 at p = 3.
+    The bound decreases as C grows. The paper states that it also decreases as p grows, but
+    this does not always hold: for 3 features and C = 2, D_u is divided by 150 at p = 1.2, by
+    25 at p = 2 and by 56 at p = 3.
 
     Parameters
     ----------
