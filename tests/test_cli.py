@@ -326,7 +326,7 @@ class TestFit:
         IRIS.to_csv(path)  # with its index, under an empty name
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 0
-        assert "'' at 1 is now 'column 1'" in err
+        assert "'' (column 1) is now 'column 1'" in err
         assert "Left out: 'column 1' (identifier: counts the rows, from 0 to 149)" in err
 
 

@@ -155,7 +155,7 @@ def test_feather_bombs(column, tmp_path):
 def test_runs_of_values_are_refused(tmp_path):
     ends, values = pa.array([300_000_000], pa.int64()), pa.array([1.5])
     feather(tmp_path / "t.feather", pa.RunEndEncodedArray.from_arrays(ends, values))
-    with pytest.raises(ValueError, match=r"unsupported types of columns, 'a' \(run_end"):
+    with pytest.raises(ValueError, match=r"unsupported column types: 'a' \(run_end"):
         read_table(tmp_path / "t.feather")
 
 
