@@ -43,7 +43,7 @@ def feather(path, column, **options):
 )
 def test_gzip_bombs(name, head, unit, tmp_path):
     packed(tmp_path / name, head, unit, 64)
-    with pytest.raises(ValueError, match=TOO_LARGE + r".* unpack it yourself"):
+    with pytest.raises(ValueError, match=TOO_LARGE + r".* decompress the file first"):
         read_table(tmp_path / name)
 
 

@@ -1,4 +1,4 @@
-"""The choice of the number of clusters in a fit report: a sentence, two charts, a table."""
+"""The section of a fit report about the choice of the number of clusters."""
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _table(table):
         rows.append([count_cell(k, mark), *cells])
     return Table(
         "numbers-table",
-        "Numbers of clusters tried; permuted: the same for rows without structure",
+        "Numbers of clusters tried; permuted: the same for rows with permuted columns",
         [Column("clusters"), *(Column(name) for name in columns.values())],
         rows,
     )
