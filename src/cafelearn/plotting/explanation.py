@@ -18,7 +18,7 @@ NEEDED = ("share", "value", "first_center", "second_center")
 
 
 class ExplanationDisplay:
-    """Bar chart of the contributions of the features to the assignment of a row.
+    """Bar chart of the contribution of each feature to the assignment of a row.
 
     Usually created by :meth:`from_estimator`.
 
@@ -130,7 +130,7 @@ class ExplanationDisplay:
         Parameters
         ----------
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
-            A fitted model of at least two clusters.
+            A fitted estimator with at least two clusters.
         X : array-like or DataFrame of shape (n_samples, n_features)
             Rows, in the format of ``predict``.
         row : int

@@ -22,8 +22,8 @@ MOST_COLUMNS = 3
 class LoadingsDisplay:
     """Heat map of loadings: a row per input of the extractor, a column per extracted feature.
 
-    Usually created by :meth:`from_estimator`. If loadings differ by cluster, there is a panel
-    for each cluster.
+    Usually created by :meth:`from_estimator`. If the loadings differ by cluster, each cluster
+    has a panel.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class LoadingsDisplay:
 
     See Also
     --------
-    WeightsDisplay : Which features matter in which cluster.
+    WeightsDisplay : Weight of each feature in each cluster.
 
     Examples
     --------
