@@ -30,7 +30,7 @@ def demo(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Compare PCA and CAFE on the wine data with noise in some cultivars.
+    """Compare k-means, PCA and CAFE on the wine data with noise in some cultivars.
 
     Each measurement gets noise in one cultivar and still separates the other two. CAFE
     computes a weight for each measurement in each cluster.

@@ -26,7 +26,7 @@ Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: i
 
 
 class Impute(StrEnum):
-    """Names of imputations."""
+    """Imputation methods."""
 
     median = "median"
 
@@ -72,8 +72,8 @@ def fit(
     selection: Annotated[
         Selection | None,
         typer.Option(
-            help="How to choose among the candidates: every combination of the exponents, "
-            "scalings, weightings and offsets.",
+            help="Rule for choosing among the candidates, which are all combinations of the "
+            "exponents, scalings, weightings and offsets.",
             rich_help_panel=METHOD,
         ),
     ] = None,

@@ -151,7 +151,7 @@ def _metadata(file):
 
 
 def _check_schema(file, own, first, schema):
-    """Raise unless a file has the columns of the first one."""
+    """Raise unless a file has the same columns and types as the first file."""
     ours = dict(zip(own.names, own.types, strict=True))
     theirs = dict(zip(schema.names, schema.types, strict=True))
     for names, what in (

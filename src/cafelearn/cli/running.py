@@ -20,7 +20,7 @@ Processes = Annotated[
     int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")
+    str | None, typer.Option(help="Address of a Dask scheduler to use instead of processes.")
 ]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")]
 

@@ -136,7 +136,7 @@ def show_fit(out, facts):
     data = facts["data"]
     out.say(
         f"Fitted CAFE on {data['rows']:,} rows, {data['columns']:,} columns in "
-        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features of "
+        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features from "
         f"{facts['features']:,}"
     )
     if facts["n_clusters_table"] is not None:
@@ -159,7 +159,7 @@ def _show_numbers(out, numbers):
     """Print the chosen number of clusters and the criteria for each number tried."""
     chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
     tried = [row["n_clusters"] for row in numbers]
-    out.say(f"Chose k = {chosen} of {_ranges(tried)} by stability and score")
+    out.say(f"Chose k = {chosen} by stability and score (tried {_ranges(tried)})")
     table = make_table(
         ">k", ">stability", ">spread", ">permuted", ">score", ">permuted", ">criterion", ""
     )

@@ -23,7 +23,7 @@ GENERATED = ("categories", "counts", "subspaces")
 
 
 class Case(NamedTuple):
-    """One data set of the study."""
+    """A version of a data set under a regime."""
 
     dataset: str
     regime: str
@@ -60,8 +60,8 @@ def case_data(case: Case) -> Labelled:
           distribution with 2 degrees of freedom, in units of the feature's range.
         - "zeros": in 40% of the pairs each value is, with probability 1/2, replaced by the
           smallest value of the feature.
-        - "generated": the data is drawn by the generator that the data set names; the version
-          determines its shape and its rows.
+        - "generated": the rows are drawn by the generator that is given as the data set; the
+          version determines their number and values.
 
     Returns
     -------

@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """The source has no records, or records of other settings or another experiment."""
+    """The source has no records, or records with other settings or of another experiment."""
 
 
 class Store:

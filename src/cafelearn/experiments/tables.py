@@ -73,7 +73,7 @@ def render(results: pd.DataFrame, format: str = "text") -> str:
         methods and versions may be missing.
     format : {"text", "md", "latex", "csv", "html"}, default="text"
         - "text" marks the best of a CAFE/baseline pair with ``*`` and the best of a row
-          with ``_``; the other formats print them bold and underlined.
+          with ``_``. "md", "latex" and "html" print them bold and underlined.
         - "md" is GitHub's Markdown.
         - "latex" is a fragment that needs the packages booktabs and graphicx.
         - "csv" is the long form with all digits, one line per cell.

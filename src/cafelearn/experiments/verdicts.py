@@ -57,9 +57,9 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per configuration: `dataset`, `regime`, `best` (in ties, the first in the
-        order of the study), its `score`, the score of `cafe`, and `behind`, the score minus
-        that of CAFE.
+        One row per configuration: `dataset`, `regime`, the `best` method (in ties, the first
+        in the order of the study), its `score`, `cafe`, the score of CAFE, and `behind`, the
+        difference of the two scores.
 
     Examples
     --------

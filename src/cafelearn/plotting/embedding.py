@@ -104,8 +104,8 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one or, with `y`, two or a single subplot, which is divided. None
-            creates a figure.
+            Axes to draw on: one or, with `y`, two. A single subplot is divided if two axes are
+            needed. None creates a figure.
         legend : bool, default=True
             Draw a legend.
         scatter_kw : dict, default=None
@@ -165,8 +165,8 @@ class EmbeddingDisplay:
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one or, with `y`, two or a single subplot, which is divided. None
-            creates a figure.
+            Axes to draw on: one or, with `y`, two. A single subplot is divided if two axes are
+            needed. None creates a figure.
 
         Returns
         -------

@@ -68,7 +68,7 @@ class ExplanationDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         max_features : int, default=12
-            Number of features to show, those of the largest shares.
+            Number of features to show, those with the largest shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
 
@@ -136,7 +136,7 @@ class ExplanationDisplay:
         row : int
             Position of the row in `X`, from 0.
         max_features : int, default=12
-            Number of features to show, those of the largest shares.
+            Number of features to show, those with the largest shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
         ax : matplotlib Axes, default=None

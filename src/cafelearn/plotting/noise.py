@@ -161,8 +161,8 @@ class NoisePairsDisplay:
         estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
             An estimator fitted to the corrupted data.
         noise_pairs : array-like of bool of shape (n_classes, n_features)
-            The pairs, as returned by :func:`cafelearn.datasets.corrupt`. Its rows are the
-            classes in sorted order.
+            The pairs, as returned by :func:`cafelearn.datasets.corrupt`, with the classes in
+            sorted order.
         y : array-like of shape (n_samples,)
             Class of each row that the estimator was fitted to.
         class_names : sequence of str, default=None

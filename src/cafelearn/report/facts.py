@@ -163,7 +163,7 @@ class Facts:
 
     @property
     def family(self):
-        """Positions of the candidates that differ from the chosen one only in p."""
+        """Positions of the chosen candidate and of those that differ from it only in p."""
         return family_positions(self.candidates)
 
     @property

@@ -23,7 +23,7 @@ def numbers_section(facts) -> dict | None:
 
 
 def _chart(table, name, unit):
-    """Draw a line chart over the numbers of clusters."""
+    """Draw the column `name` of the table against the number of clusters."""
     measured = table[table[name].notna()]
     tips = [
         f"{k} clusters{', chosen' if row['chosen'] else ''}\n{name} {number(row[name])}\n"

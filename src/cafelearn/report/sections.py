@@ -28,7 +28,7 @@ MOST_CLASSES = 40
 DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster.
 MOST_PAIRS = 10_000_000
-# A start reached the best objective if it is above it by at most this relative difference.
+# Relative difference up to which a start counts as reaching the best objective.
 SAME_OBJECTIVE = 1e-6
 
 
