@@ -1,4 +1,4 @@
-# `make run` and `make test` set up everything they need; the second time they start at once.
+# `make run` and `make test` create the virtual environment on first use.
 PYTHON ?= python3
 VENV := .venv
 ifeq ($(OS),Windows_NT)
@@ -17,20 +17,20 @@ run: $(READY)
 test: $(READY) lint types
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-# An hour of the fuzzer, with a summary at its end; choose a seed that was not used before.
+# Run the fuzzer for an hour and print a summary. Choose a SEED that was not used before.
 SEED ?= 1
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --minutes 60 --workers 2 --seed $(SEED)
 
-# The kernels' tests with every index checked, and a cache of their own for what is compiled so.
+# Run the kernel tests with bounds checks, in a separate cache of compiled code.
 boundscheck: $(READY)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/boundscheck $(BIN)/python -m pytest \
 		tests/test_boundscheck.py tests/test_assign.py tests/test_power.py tests/test_centers.py \
 		tests/test_without_compiler.py \
 		-k "not vectorised and (boundscheck or assign or power or special_exponents or repetitions or compiler)"
 
-# The kernels in plain Python, and the lines of them that the tests reach. A compiled run adds
-# the lines that run in the compiler.
+# Measure the coverage of the kernels by running their tests in plain Python. A run with
+# compilation adds the lines that only the compiler executes.
 nojit: $(READY)
 	@mkdir -p build
 	rm -rf build/nojit build/.coverage*
@@ -48,7 +48,7 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-# What users get: the wheel, installed apart from the checkout.
+# Test the wheel, installed outside the checkout.
 wheel: $(READY)
 	$(BIN)/python scripts/check_wheel.py
 

@@ -130,7 +130,7 @@ class TestFit:
         model = load_model(path)
         k = model.n_clusters_
         assert code == 0
-        assert f"Chose k = {k} of 2 to 4 by stability and score" in out
+        assert f"Chose k = {k} by stability and score (tried 2 to 4)" in out
         assert [line.split()[0] for line in out.splitlines() if " chosen" in line] == [str(k)]
         facts = json.loads(cafe(*fit, "-k", "2,3,4", "--json")[1])
         assert facts["n_clusters"] == k == len(facts["clusters"])
@@ -146,7 +146,7 @@ class TestFit:
         code, out, _ = cafe("fit", path, "-k", "auto", *QUICK)
         assert code == 0
         assert out.startswith("Warning: No cluster structure was found")
-        assert "Chose k = 1 of 1 to 6 by stability and score" in out
+        assert "Chose k = 1 by stability and score (tried 1 to 6)" in out
         facts = json.loads(cafe("fit", path, "-k", "auto", *QUICK, "--json")[1])
         assert facts["n_clusters"] == 1
         assert facts["n_clusters_table"][0]["stability"] is None
@@ -326,7 +326,7 @@ class TestFit:
         IRIS.to_csv(path)  # with its index, under an empty name
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 0
-        assert "'' at 1 is now 'column 1'" in err
+        assert "'' (column 1) is now 'column 1'" in err
         assert "Left out: 'column 1' (identifier: numbers the rows from 0 to 149)" in err
 
 

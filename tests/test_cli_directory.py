@@ -63,7 +63,7 @@ class TestFit:
         code, _, err = cafe("fit", folder, "-k", 2, *QUICK)
         assert code == 0, err
         assert "Left out: 'name' (identifier: 150 distinct values in 150 rows)" in err
-        assert "Dates became days since 1970-01-01, durations days: 'day'" in err
+        assert "Converted dates to days since 1970-01-01, and durations to days: 'day'" in err
 
     def test_the_same_as_of_one_file(self, table, parts, cafe, tmp_path):
         single = tmp_path / "iris.parquet"
@@ -500,7 +500,7 @@ class TestCluster:
         code, out, err = cafe("fit", parts, "-k", 3, "--scheduler", "tcp://127.0.0.1:9")
         assert (code, out) == (2, "")
         assert err == (
-            "cafe fit: --scheduler tcp://127.0.0.1:9: no Dask scheduler answers there.\n"
+            "cafe fit: --scheduler tcp://127.0.0.1:9: cannot connect to a Dask scheduler.\n"
         )
 
     def test_no_workers(self, parts, cafe, monkeypatch):
@@ -605,7 +605,7 @@ class TestRefusals:
         assert "without Parquet files (.parquet, .parq, .pq)." in refused(tmp_path)
 
     def test_parquet_files_below(self, refused, parts, tmp_path):
-        assert "There are some in 'iris'; use one of these." in refused(tmp_path)
+        assert "Subdirectories with Parquet files: 'iris'." in refused(tmp_path)
 
     def test_other_columns(self, refused, table, parts):
         table.drop(columns="kind").iloc[:5].to_parquet(parts / "part.3.parquet")

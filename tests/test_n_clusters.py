@@ -380,7 +380,10 @@ class TestDisplay:
         from cafelearn.plotting import NumberOfClustersDisplay
 
         model = MinkowskiWeightedKMeans(2, random_state=0).fit(blobs(2))
-        with pytest.raises(ValueError, match="this one was given n_clusters=2"):
+        with pytest.raises(ValueError, match="got one with n_clusters=2"):
             NumberOfClustersDisplay.from_estimator(model)
+        table = TabularCAFE(CAFE(2, random_state=0, **QUICK)).fit(blobs(2))
+        with pytest.raises(ValueError, match="one with n_clusters=2"):
+            NumberOfClustersDisplay.from_estimator(table)
         with pytest.raises(ValueError, match=r"permuted_stability, .* not found"):
             NumberOfClustersDisplay(pd.DataFrame({"stability": [1.0], "spread": [0.0]}))

@@ -118,7 +118,7 @@ class TestAxes:
             for panel in display.axes_:
                 assert panel.get_position().x0 >= left.get_position().x1
             alone = plt.figure().add_axes([0, 0, 1, 1])
-            with pytest.raises(ValueError, match=f"needs {n_panels} axes, or one that is"):
+            with pytest.raises(ValueError, match=f"needs {n_panels} axes, or a single"):
                 display.plot(alone)
             with pytest.raises(ValueError, match=f"needs {n_panels} axes, got 3"):
                 display.plot(plt.figure().subplots(3))

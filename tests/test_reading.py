@@ -43,7 +43,7 @@ class TestReading:
     def test_names_are_repaired(self, tmp_path):
         frame, remarks = self.read(tmp_path, "a,a,,a (2), b ,\n1,2,3,4,5,6\n")
         assert list(frame) == ["a", "a (3)", "column 3", "a (2)", "b", "column 6"]
-        assert "'a' at 2 is now 'a (3)'" in remarks
+        assert "'a' (column 2) is now 'a (3)'" in remarks
         assert frame.iloc[0].tolist() == [1, 2, 3, 4, 5, 6]
 
     def test_strange_names_and_values(self, tmp_path):
@@ -73,7 +73,7 @@ class TestReading:
         frame, _ = self.read(tmp_path, "a;b\n1,5;2\n3,5;1\n", decimal=",")
         assert frame["a"].tolist() == [1.5, 3.5]
         frame, remarks = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n")
-        assert "Columns of numbers with some texts: 'a' ('?')" in remarks
+        assert "Text in columns of numbers: 'a' ('?')" in remarks
         frame, _ = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n", missing=("?",))
         assert frame["a"].isna().tolist() == [False, True, False]
 
@@ -102,7 +102,7 @@ class TestReading:
         frame, _ = self.read(tmp_path, gzip.compress(b"a,b\n1,2\n"), "t.csv.gz")
         assert frame.to_dict("list") == {"a": [1], "b": [2]}
         for content in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 1000)[:-20]):
-            with pytest.raises(ValueError, match="not a gzip file, or truncated"):
+            with pytest.raises(ValueError, match="truncated or not a gzip file"):
                 self.read(tmp_path, content, "t.csv.gz")
 
     def test_columnar_files(self, tmp_path):

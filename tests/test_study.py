@@ -73,9 +73,9 @@ def test_the_whole_plan():
         ({"versions": 0}, "versions"),
         (
             {"datasets": ["digits"], "regimes": ["heavy"]},
-            "digits have none of the regimes heavy",
+            "no data set among digits has a regime among heavy",
         ),
-        ({"methods": ["pca"], "tasks": ["labels"]}, "labels none of the methods pca"),
+        ({"methods": ["pca"], "tasks": ["labels"]}, "task among labels has a method among pca"),
     ],
 )
 def test_bad_plans(options, message):

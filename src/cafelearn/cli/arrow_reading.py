@@ -1,8 +1,7 @@
-"""Read Parquet and Feather files of any origin, within limits of memory.
+"""Read untrusted Parquet and Feather files within memory limits.
 
-Arrow allocates as many bytes as the headers of a file claim, and does not check the offsets in
-a Feather file. Both are checked here: sizes before anything is unpacked, offsets before
-anything is converted.
+Arrow allocates as many bytes as the headers of a file state, and does not check the offsets in
+a Feather file. This module checks both: sizes before decompression, offsets before conversion.
 """
 
 import struct
@@ -14,18 +13,18 @@ from cafelearn._words import listed
 from cafelearn.cli.limits import check_memory
 from cafelearn.cli.parquet_pages import pages_of
 
-# Bytes that text of one batch of rows may expand to, and the most rows of a batch.
+# Largest number of bytes that the text of a batch may expand to, and of rows in a batch.
 EXPANDED, ROWS = 128 << 20, 65_536
-# Bytes of a cell in Arrow and pandas together: of numbers, of text, of other Python objects,
-# and of objects that hold others.
+# Bytes of a cell in Arrow and pandas together: a number, text, another Python object, and an
+# object that contains other objects.
 NUMBER, TEXT, OBJECT, NESTED = 16, 64, 128, 256
 FEATHER = b"ARROW1\0\0"
-PARTS = "If that is right, put it in a directory to read it in parts."
-GROUPS = "If that is right, write it with smaller row groups."
+PARTS = "If this size is correct, put the file in a directory to read it in parts."
+GROUPS = "If this size is correct, write the file with smaller row groups."
 
 
 def read_arrow(path, kind):
-    """The data frame in a Parquet or Feather file."""
+    """Read a Parquet or Feather file as a data frame."""
     read = _read_parquet if kind == "parquet" else _read_feather
     with reading(path, kind):
         table = read(path)
@@ -35,7 +34,7 @@ def read_arrow(path, kind):
 
 
 def read_row_group(path, number, columns):
-    """Some columns of a row group of a Parquet file, as a table of Arrow."""
+    """Read columns of one row group of a Parquet file as an Arrow table."""
     with reading(path, "parquet"):
         table = _read_parquet(path, [number], columns, GROUPS)
         table.validate(full=True)
@@ -44,7 +43,7 @@ def read_row_group(path, number, columns):
 
 @contextmanager
 def reading(path, kind):
-    """Raise what Arrow raises in the body as an error of one line that names the file."""
+    """Convert Arrow's errors in the body to a one-line ValueError that names the file."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -54,8 +53,8 @@ def reading(path, kind):
         ) from error
     try:
         yield
-    # Damaged pandas metadata raises lookup and type errors; damaged sizes raise errors of
-    # memory, integers and headers.
+    # Damaged pandas metadata raises lookup, type and attribute errors; damaged sizes raise
+    # memory, overflow and struct errors.
     except (
         pa.ArrowException,
         OSError,
@@ -71,9 +70,9 @@ def reading(path, kind):
 
 
 def _read_parquet(path, groups=None, columns=None, advice=PARTS):
-    """Read in batches, because repeated text expands when it is converted.
+    """Read row groups of a Parquet file in batches, because repeated text expands.
 
-    `groups` and `columns` are those to read, all if not given.
+    `groups` and `columns` select the row groups and columns to read; None means all.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -102,7 +101,7 @@ def _read_parquet(path, groups=None, columns=None, advice=PARTS):
 
 
 def _cells(schema):
-    """Bytes of a cell of each column that is not nested, by its path in a Parquet file."""
+    """Return the bytes per cell of each column, by its path in a Parquet file."""
     found = {}
     is_nested = any(kind.num_fields for kind in schema.types)
     for name, kind in zip(schema.names, schema.types, strict=True):
@@ -117,11 +116,11 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    # Read from memory, where Arrow only takes slices. From a file it would allocate as many
-    # bytes as the lengths in it claim.
+    # Arrow only slices a buffer in memory. For a file it would allocate as many bytes as the
+    # lengths in the file state.
     with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
-            return feather.read_table(path)  # the first version, which has no compression
+            return feather.read_table(path)  # version 1 of the format has no compression
         reader = ipc.open_stream(source)
         _check_types(path, reader.schema)
         cells = [_cell(part) for column in reader.schema.types for part in _parts(column)]
@@ -139,9 +138,9 @@ def _read_feather(path):
 
 
 def _batch_sizes(message):
-    """Lengths of all arrays of a message, nested ones included, and bytes of their buffers.
+    """Return the lengths of a message's arrays, including nested ones, and its unpacked bytes.
 
-    See the definitions Message.fbs and Schema.fbs of Arrow.
+    The layout of a message is defined in Message.fbs and Schema.fbs of Arrow.
     """
     data, body = message.metadata.to_pybytes(), message.body
     batch = _target(data, _field(data, _target(data, 0), 2))
@@ -150,14 +149,15 @@ def _batch_sizes(message):
     nodes, buffers = (_pairs(data, _field(data, batch, number)) for number in (1, 2))
     is_packed, size = _field(data, batch, 3) is not None, 0
     for start, length in buffers:
-        # A packed buffer begins with its unpacked length, or with -1 if it is not compressed.
+        # In a compressed message, each buffer begins with its unpacked length, or with -1 if
+        # the buffer itself is not compressed.
         unpacked = struct.unpack_from("<q", body, start)[0] if is_packed and length else -1
         size += length if unpacked < 0 else unpacked
     return [length for length, _ in nodes], size
 
 
 def _field(data, table, number):
-    """Position of a field of a FlatBuffers table, or None."""
+    """Return the position of a field of a FlatBuffers table, or None if it is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     if 4 + 2 * number >= struct.unpack_from("<H", data, vtable)[0]:
         return None
@@ -166,12 +166,12 @@ def _field(data, table, number):
 
 
 def _target(data, place):
-    """Target of an offset in a FlatBuffers message."""
+    """Return the target of an offset in a FlatBuffers message."""
     return place + struct.unpack_from("<I", data, place)[0]
 
 
 def _pairs(data, place):
-    """A vector of structs of two 64-bit integers; none if the field is not there."""
+    """Return a vector of pairs of 64-bit integers; empty if the field is absent."""
     if place is None:
         return []
     start = _target(data, place)
@@ -181,14 +181,14 @@ def _pairs(data, place):
 
 
 def _parts(kind):
-    """A type and those of the arrays inside of it, in the order of Arrow's messages."""
+    """Yield a type and the types nested in it, in the order of Arrow's messages."""
     yield kind
     for number in range(kind.num_fields):
         yield from _parts(kind.field(number).type)
 
 
 def _cell(kind):
-    """Bytes that a value of this type takes in Arrow and pandas together."""
+    """Return the bytes that a value of this type takes in Arrow and pandas together."""
     from pyarrow import types
 
     if types.is_nested(kind):
@@ -207,7 +207,7 @@ def _is_view(kind):
 
 
 def _check_types(path, schema):
-    """Raise if the size of a column cannot be computed from its parts."""
+    """Raise if the size of a column cannot be computed from the sizes of its buffers."""
     from pyarrow import types
 
     tests = (types.is_run_end_encoded, types.is_list_view, types.is_large_list_view)
@@ -218,11 +218,11 @@ def _check_types(path, schema):
         if any(test(part) for test in tests) or (depth and _is_view(part))
     ]
     if unknown:
-        raise TypeError(f"unsupported types of columns, {listed(unknown, str)}")
+        raise TypeError(f"unsupported column types: {listed(unknown, str)}")
 
 
 def _needed_by_views(table):
-    """Bytes of text in columns of views, which may all refer to the same bytes."""
+    """Return the bytes needed for the text of view columns, whose views may share bytes."""
     needed = 0
     chunks = (chunk for column in table.columns for chunk in column.chunks)
     for chunk in chunks:

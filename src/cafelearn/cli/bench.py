@@ -1,4 +1,4 @@
-"""cafe bench: the time of an iteration on this machine, compared with k-means."""
+"""cafe bench: time an iteration of mwk-means and of k-means on this machine."""
 
 import time
 from typing import Annotated
@@ -32,7 +32,9 @@ def bench(
     """Time one iteration of mwk-means against one of scikit-learn's KMeans, on one thread."""
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
-            raise ValueError(f"--clusters {clusters} needs as many rows, got --rows {rows}.")
+            raise ValueError(
+                f"--clusters {clusters} needs at least {clusters} --rows, got {rows}."
+            )
         from cafelearn._compiling_note import note_compiling
 
         note_compiling(run.note)
@@ -85,10 +87,10 @@ def _measure(rows, features, clusters):
 
 
 def per_iteration(runs, X, rounds=ROUNDS):
-    """Measure seconds per iteration, without set-up and the first iteration.
+    """Measure seconds per iteration, excluding set-up and the first iteration.
 
-    `runs` has, for each name, a function of max_iter that makes an estimator, and the largest
-    max_iter to time.
+    `runs` maps each name to a function that makes an estimator from `max_iter`, and to the
+    largest `max_iter` to time.
     """
     for make, last in runs.values():
         # Warm up on all rows, because kernels for many rows are compiled separately.
@@ -108,7 +110,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
 
 
 def _slope(times):
-    """Return seconds per additional iteration from the best time by number of iterations."""
+    """Compute seconds per additional iteration; `times` maps iterations to the best time."""
     few, many = min(times), max(times)
     if many > few and times[many] > times[few]:
         return (times[many] - times[few]) / (many - few)
@@ -117,8 +119,8 @@ def _slope(times):
 
 def _show(run):
     facts = run.facts
-    table = make_table("method", ">ms", ">over k-means")
-    table.add_row("KMeans of scikit-learn", f"{facts['lloyd_seconds'] * 1e3:.2f}", "1.0")
+    table = make_table("method", ">ms", ">ratio to k-means")
+    table.add_row("scikit-learn KMeans", f"{facts['lloyd_seconds'] * 1e3:.2f}", "1.0")
     for found in facts["mwk_means"]:
         table.add_row(
             f"mwk-means, p = {found['p']:g}",

@@ -4,7 +4,7 @@ from cafelearn._words import listed
 
 SCALINGS = {"range": "range", "standard": "standard", "none": None}
 OFFSETS = ("mean", "fixed")
-# Parameters of CAFE whose option has another name.
+# Parameters of CAFE whose command-line option has a different name.
 OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
 
 
@@ -61,7 +61,7 @@ def numbers_of_clusters(text):
 
 
 def _values(option, texts, parse):
-    """Return the values of an option that may be repeated or separated by commas, or None."""
+    """Parse an option that may be repeated or comma-separated; return None if not given."""
     if not texts:
         return None
     return [parse(part.strip()) for text in texts for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""cafe demo: compare k-means and CAFE on data with noise in some classes."""
+"""cafe demo: compare k-means, PCA and CAFE on data with noise in some classes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,14 +23,14 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Directory for the report.", show_default="here")
     ] = Path(),
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     jobs: options.Jobs = -1,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Compare PCA and CAFE on the wine data with noise in some cultivars.
+    """Compare k-means, PCA and CAFE on the wine data with noise in some cultivars.
 
     Each measurement gets noise in one cultivar and still separates the other two. CAFE
     computes a weight for each measurement in each cluster.
@@ -52,7 +52,7 @@ def demo(
 
 
 def _noisy(seed):
-    """Return the rows in units of their range, their classes, and the noisy pairs."""
+    """Return range-scaled rows with noise, their classes, and a mask of the noisy pairs."""
     import numpy as np
     from sklearn.datasets import load_wine
 
@@ -104,7 +104,7 @@ def _compare(run, X, y, seed, jobs):
 
 
 def _show_weights(run, cafe, y, noise, names):
-    """Show the noise and the weights, one row per measurement."""
+    """Show in which cultivars each measurement has noise, and its weights."""
     import numpy as np
 
     from cafelearn.plotting._estimators import match_clusters

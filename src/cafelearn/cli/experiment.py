@@ -150,7 +150,7 @@ def tables(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Print Tables 1 and 2 of the paper: our and the published values, with z for each cell."""
+    """Print Tables 1 and 2 of the paper with our values, the published values and z."""
     with session("tables", quiet, as_json, debug) as run:
         from cafelearn.experiments import read_results
         from cafelearn.experiments.compare import against_published
@@ -172,7 +172,7 @@ def theory(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Draw the paper's Figures 1 and 2, and check every claim on all of their fits."""
+    """Draw the paper's Figures 1 and 2, and check every claim of the theory on their fits."""
     with session("theory", quiet, as_json, debug) as run:
         from cafelearn._compiling_note import note_compiling
         from cafelearn._files import atomic_path
@@ -197,7 +197,7 @@ def theory(
 
 
 def _write_results(run, results, directory):
-    """Write the tables in all formats, the comparison in words and the report."""
+    """Write the tables in all formats, the comparison as text, and the report."""
     from cafelearn.experiments.compare import compare, summary
     from cafelearn.experiments.tables import render
 
@@ -209,7 +209,7 @@ def _write_results(run, results, directory):
     try:
         from cafelearn.report import write_experiment_report
 
-        # The figures of cafe theory, if they are in the same directory.
+        # Include the figures of cafe theory if they are in the same directory.
         figures = {path.stem: path for path in sorted(directory.glob("figure-*.png"))}
         files.append(
             write_experiment_report(

@@ -26,7 +26,7 @@ Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: i
 
 
 class Impute(StrEnum):
-    """Names of imputations."""
+    """Imputation methods."""
 
     median = "median"
 
@@ -72,8 +72,8 @@ def fit(
     selection: Annotated[
         Selection | None,
         typer.Option(
-            help="How to choose among the candidates: every combination of the exponents, "
-            "scalings, weightings and offsets.",
+            help="Rule for choosing among the candidates, which are all combinations of the "
+            "exponents, scalings, weightings and offsets.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -104,7 +104,7 @@ def fit(
     rescaling: Annotated[
         str | None,
         typer.Option(
-            help="Rescaling before the extraction: distances, origin or centroid.",
+            help="Rescaling of the rows before extraction: distances, origin or centroid.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -114,9 +114,7 @@ def fit(
             help="Number of starts for each candidate.", min=1, rich_help_panel=METHOD
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel=METHOD)
-    ] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0, rich_help_panel=METHOD)] = 0,
     jobs: options.Jobs = -1,
     scheduler: options.Scheduler = None,
     drop: Annotated[
@@ -153,8 +151,8 @@ def fit(
     impute: Annotated[
         Impute | None,
         typer.Option(
-            help="Impute missing numbers by the median and missing categories by the most "
-            "frequent one; the default keeps missing values.",
+            help="Replace missing numbers by the median and missing categories by the most "
+            "frequent one; by default they stay missing.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -339,7 +337,7 @@ def _fit(run, estimator, frame, label):
 
 
 def _write_profile(profile, path, force):
-    """Write the profile if requested; return a dict with its path, or an empty one."""
+    """Write the profile if requested; return a dict with its path, else an empty dict."""
     if path is None:
         return {}
     from cafelearn.cli.writing import write_table

@@ -1,4 +1,4 @@
-"""cafe fit on tables larger than memory: the same steps, partition by partition."""
+"""cafe fit on tables larger than memory, partition by partition."""
 
 import time
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from cafelearn.cli.summary import (
 
 # Number of rows in the sample for the report.
 REPORT_ROWS = 10_000
-# A column of classes has at most this number of values.
+# Largest number of classes in one partition of the label column.
 MOST_CLASSES = 1_000
 
 
@@ -42,7 +42,7 @@ def fit(run, estimator, large, label, out, force):
 
 
 def sample(estimator, large, label, seed):
-    """Sample at most REPORT_ROWS rows: a table, its row names and their classes."""
+    """Draw up to REPORT_ROWS random rows; return them with their names and classes."""
     import dask
     import pandas as pd
 
@@ -78,7 +78,7 @@ class Survey(NamedTuple):
 
 
 def _survey(run, estimator, large, label, out, force):
-    """Make one pass over all rows, which writes their features if requested."""
+    """Compute the Survey of all rows in one pass; write their features if requested."""
     worker, id_type = for_parts(estimator), large.types.get(estimator.id_column)
     parts = over_parts(run, _survey_part, large, worker, label, id_type, out=out, force=force)
     return _merged(parts)

@@ -28,7 +28,10 @@ def check_scheduler(data, scheduler):
 
 
 def check_features(out, force, **sources):
-    """Raise unless features can be written to the directory `out`, outside all `sources`."""
+    """Raise unless features can be written to the directory `out`.
+
+    `out` must not be or contain one of the paths `sources`.
+    """
     from cafelearn._files import check_directory
 
     if out.suffix.lower() not in ("", *PARQUET):
@@ -45,7 +48,7 @@ def check_features(out, force, **sources):
 
 @contextmanager
 def computing(scheduler, jobs):
-    """Compute the body on threads of this process or on an existing cluster."""
+    """Run the Dask computations of the body on threads or on an existing cluster."""
     if scheduler is None:
         import dask
         from joblib import effective_n_jobs
@@ -58,7 +61,9 @@ def computing(scheduler, jobs):
     try:
         client = Client(scheduler, timeout=SECONDS)
     except (OSError, ValueError):
-        raise ValueError(f"--scheduler {scheduler}: no Dask scheduler answers there.") from None
+        raise ValueError(
+            f"--scheduler {scheduler}: cannot connect to a Dask scheduler."
+        ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=SECONDS)
@@ -81,11 +86,11 @@ def read(run, data, tell):
 
 
 def over_parts(run, function, large, *arguments, out=None, force=False):
-    """Return ``function(frame, first, path, *arguments)`` of each part, in order.
+    """Return ``function(frame, first, path, *arguments)`` for each part, in order.
 
     `first` is the number of the part's first row and `path` the file for its features in the
-    directory `out`, which is created once all parts have been written. Without `out` the path
-    is None.
+    directory `out`, which is created once all parts have been written. If `out` is None, so
+    is `path`.
     """
     import dask
 
@@ -106,7 +111,7 @@ def over_parts(run, function, large, *arguments, out=None, force=False):
 
 
 def for_parts(estimator):
-    """Copy a TabularCAFE for use on one of several threads, without large attributes."""
+    """Copy a TabularCAFE without its large attributes, for use in the tasks of a pass."""
     from cafelearn._dask.lazy import detached
 
     worker, cafe = detached(estimator), detached(estimator.cafe_)
@@ -116,10 +121,10 @@ def for_parts(estimator):
 
 
 def write_part(table, path, id_type=None):
-    """Write the features of some rows.
+    """Write the features of one part.
 
-    `id_type` is the type of the row names in the first column. Without it, pandas would
-    infer another type for parts with missing names.
+    `id_type` is the type of the row names in the first column. If it is None, pandas infers
+    the type, which may differ in parts with missing names.
     """
     import pyarrow as pa
 
@@ -185,7 +190,7 @@ def _on_cluster(tasks, update):
 
 @contextmanager
 def _similar_once():
-    """After the body, show only the first of its warnings that differ only in numbers."""
+    """Show warnings after the body, and only the first of those that differ only in numbers."""
     found = {}
 
     def keep(message, *where):

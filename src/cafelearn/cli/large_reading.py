@@ -13,11 +13,11 @@ from cafelearn.cli.limits import COLUMN, check_memory
 from cafelearn.cli.reading import repaired
 
 PARQUET = (".parquet", ".parq", ".pq")
-# Bytes of one partition in memory. Row groups are not divided. A thread needs about six times
-# as much to encode and assign a partition.
+# Target size of a partition in memory, in bytes. Row groups are not split. A thread needs
+# about six times as much to encode and assign a partition.
 PARTITION = 8 * 2**20
 LARGE = 256 * 2**20
-# Estimate of the bytes of a task of Dask that reads a chunk.
+# Estimated bytes of a Dask task that reads a chunk.
 TASK = 1_000
 # Names that pandas and Dask write to Parquet files for an index without a name.
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
@@ -32,7 +32,7 @@ class Large(NamedTuple):
 
 
 def is_large(path):
-    """Check whether a path is read with Dask: any directory and .npy files."""
+    """Check whether a path is read with Dask, as directories and .npy files are."""
     path = Path(path)
     return path.is_dir() or path.suffix.lower() == ".npy"
 
@@ -52,7 +52,7 @@ def read_large(path, remark=lambda text: None):
 
 
 def need_dask(path):
-    """Raise if the package that reads such a path is not installed."""
+    """Raise if dask, which is needed to read `path`, is not installed."""
     try:
         import dask.dataframe  # noqa: F401
     except ImportError as error:
@@ -105,7 +105,7 @@ def _parquet_files(path):
         raise ValueError(f"{path} is an empty directory.")
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
     below = [folder.name for folder in folders if found(folder)]
-    hint = f" There are some in {listed(below, most=3)}; use one of these." if below else ""
+    hint = f" Subdirectories with Parquet files: {listed(below, most=3)}." if below else ""
     raise ValueError(
         f"{path} is a directory without Parquet files ({', '.join(PARQUET)}).{hint}"
     )
@@ -124,7 +124,7 @@ def _pieces(files, remark):
             group = metadata.row_group(number)
             if not group.num_rows:
                 continue
-            # Repeated values take few bytes in the file, so use the size in memory.
+            # Use the size in memory, because repeated values take few bytes in the file.
             own_size = max(group.total_byte_size, 8 * group.num_rows * group.num_columns)
             check_memory(file, own_size, GROUPS)
             largest = max(largest, own_size)
@@ -151,7 +151,7 @@ def _metadata(file):
 
 
 def _check_schema(file, own, first, schema):
-    """Raise unless a file has the columns of the first one."""
+    """Raise unless a file has the same columns and types as the first file."""
     ours = dict(zip(own.names, own.types, strict=True))
     theirs = dict(zip(schema.names, schema.types, strict=True))
     for names, what in (
@@ -213,9 +213,9 @@ def _open_zarr(path):
     try:
         array = zarr.open_array(str(path), mode="r")
         needed = _needed_by_zarr(array)
-    except Exception as error:  # zarr's errors have no common class
+    except Exception as error:  # zarr's errors have no common base class
         raise _not_zarr(path, error) from None
-    check_memory(path, needed, "If that is right, write it in smaller chunks.")
+    check_memory(path, needed, "If this size is correct, write the array in smaller chunks.")
     try:
         chunks = da.from_zarr(str(path)).chunks
         source = _ZarrBlocks(array, path)
@@ -229,7 +229,7 @@ def _needed_by_zarr(array):
     shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
     n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
     rows = min(chunk[0], shape[0]) if shape else 0
-    # Chunks are unpacked whole, also those that reach beyond the array.
+    # Chunks are unpacked whole, including those that extend beyond the array.
     whole = math.prod(chunk) * array.dtype.itemsize
     joined = rows * math.prod(shape[1:]) * max(array.dtype.itemsize, 8)
     return TASK * n_chunks + whole + 2 * joined + COLUMN * math.prod(shape[1:])

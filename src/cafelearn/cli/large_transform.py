@@ -16,7 +16,7 @@ from cafelearn._words import listed
 from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
 
-# Largest number of unknown texts that a part reports for a column.
+# Largest number of distinct texts that a part reports for a column.
 MOST_TEXTS = 100
 
 
@@ -30,7 +30,7 @@ def transform(run, estimator, large, id_column, out, force):
     arguments = (for_parts(estimator), used, id_column, large.types.get(id_column))
     try:
         with warnings.catch_warnings():
-            # One remark for all parts follows below.
+            # _remark_unseen makes one remark per column for all parts.
             warnings.filterwarnings("ignore", "Column .* has unknown categories")
             parts = over_parts(run, _place_part, large, *arguments, out=out, force=force)
     except ValueError:
@@ -42,7 +42,7 @@ def transform(run, estimator, large, id_column, out, force):
 
 
 class Unseen(NamedTuple):
-    """Categories of a column that were not in the fit."""
+    """Categories of a column that did not occur in the fit."""
 
     n_rows: int
     texts: list
@@ -78,7 +78,7 @@ def _unseen(column, known):
 
 
 def _remark_unseen(run, encoder, parts):
-    """Make the remarks that the encoder makes on a table in memory."""
+    """Remark on unknown categories as the encoder does for a table in memory."""
     for name in encoder.categories_:
         found = [part.unseen[name] for part in parts if name in part.unseen]
         if not found:
@@ -100,7 +100,7 @@ def _distinct(lists):
 class Faults(NamedTuple):
     """Invalid values in some rows."""
 
-    words: dict  # column of numbers -> texts in it that are not numbers
+    words: dict  # numeric column -> its values that are not numbers, as text
     infinite: dict  # column -> number of infinite values
 
 

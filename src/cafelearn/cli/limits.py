@@ -1,4 +1,4 @@
-"""Limits on the memory that a table takes, checked before the table is unpacked.
+"""Memory limits for tables, checked before decompression.
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
 take no space at all. The memory of a table is therefore estimated from counts and headers. A
@@ -13,8 +13,8 @@ from typing import NamedTuple
 ALWAYS = 640 << 20
 RATIO = 1000
 BLOCK = 1 << 20
-# Estimates of the bytes that parsers and pandas take together: for a cell of text, for a
-# column, and for a byte of JSON, whose shortest values become objects of 64 bytes.
+# Estimated bytes that parsers and pandas take together: per text cell, per column and per byte
+# of JSON. The shortest JSON values become objects of 64 bytes.
 CELL, COLUMN, JSON_BYTE = 48, 2_000, 25
 LINE_ENDS = (b"\n", b"\r")
 
@@ -23,7 +23,7 @@ def check_memory(path, needed, advice=""):
     """Raise if a table of an estimated `needed` bytes is too large for its file or for memory.
 
     If a table is read in parts, `needed` is the memory for one part. `advice` is a sentence
-    to append to the error about a table that is too large for its file.
+    appended to the error if the table is too large for its file.
     """
     if needed > memory():
         raise ValueError(
@@ -61,11 +61,11 @@ class Text(NamedTuple):
 
 
 def survey(path, compressed, delimiters):
-    """Count the bytes and lines of a text file; raise as soon as it would need too much memory.
+    """Count the bytes and lines of a text file; raise if it would need too much memory.
 
-    If there are no `delimiters`, the text is JSON.
+    Empty `delimiters` mean JSON.
     """
-    advice = "If that is right, unpack it yourself." if compressed else ""
+    advice = "If this size is correct, decompress the file first." if compressed else ""
     marks = [*LINE_ENDS, *(delimiter.encode() for delimiter in delimiters)]
     size = lines = cells = 0
     with gzip.open(path) if compressed else open(path, "rb") as file:

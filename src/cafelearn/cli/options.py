@@ -28,13 +28,13 @@ LargeData = Annotated[
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="Address of a Dask scheduler, to use its cluster for a directory or array."
+        help="Address of a Dask scheduler whose cluster processes a directory or array."
     ),
 ]
 REPEATED = "Comma-separated or repeated."
 OUT = (
-    "Write the features to this table, or those of a directory or array to this directory of "
-    "Parquet files."
+    "Write the features to this file or, if the data is a directory or array, to this "
+    "directory of Parquet files."
 )
 Model = Annotated[Path, typer.Argument(help="A model written by cafe fit --model.")]
 
@@ -49,7 +49,7 @@ Decimal = Annotated[
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        help=f"Texts that mean a missing value, such as '?'. {REPEATED}",
+        help=f"Text that marks missing values, such as '?'. {REPEATED}",
         rich_help_panel=READING,
     ),
 ]

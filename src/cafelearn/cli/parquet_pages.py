@@ -1,7 +1,8 @@
-"""Unpacked sizes of the pages of a Parquet file, from the headers of the pages.
+"""Read the unpacked sizes of Parquet pages from the page headers.
 
 The sizes in the footer of a file may be wrong, and Arrow allocates the size stated in a page's
-header. Headers are structs in Thrift's compact protocol; see parquet.thrift of the format.
+header. Headers are structs in Thrift's compact protocol, defined in parquet.thrift of the
+Parquet format.
 """
 
 import io
@@ -13,7 +14,7 @@ N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
 SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
 # Types of Thrift.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-HEADER = 1 << 16  # bytes to read for a header, more than its statistics need
+HEADER = 1 << 16  # bytes to read, more than a header with statistics takes
 
 
 class Page(NamedTuple):
@@ -25,9 +26,9 @@ class Page(NamedTuple):
 
 
 def pages_of(path, metadata, groups):
-    """Yield the number and the pages of every column of some row groups.
+    """Yield the number and the pages of each column in the row groups `groups`.
 
-    `metadata` is pyarrow's. Raise ValueError if a header is damaged.
+    `metadata` is pyarrow's metadata of the file. Raise ValueError if a header is damaged.
     """
     with open(path, "rb") as file:
         for group in groups:
@@ -107,7 +108,7 @@ class _Reader:
             if byte < 128:
                 return value
             if shift > 63:
-                raise IndexError("too long a number")
+                raise IndexError("number too long")
 
     def _integer(self):
         value = self._count()

@@ -57,10 +57,7 @@ def transform(
 
 
 def _check_files(out, force, model, data, scheduler):
-    """Check all files before they are read.
-
-    Returns whether the data is read with Dask.
-    """
+    """Check all files before reading them; return whether the data is read with Dask."""
     from cafelearn.cli.large_pass import check_features, check_scheduler
     from cafelearn.cli.writing import check_outputs, kind_of
 
@@ -112,7 +109,7 @@ def explain(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Show which features put a row in its cluster and not in the second nearest."""
+    """Show which features put a row in its cluster rather than in the second nearest."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
@@ -128,9 +125,9 @@ def explain(
 
 
 def features_table(cafe, encoded, names=None, first=0):
-    """Make the table that fit and transform write: name, cluster, margin and features of rows.
+    """Make the table that fit and transform write: name, cluster, margin and features.
 
-    `names` is the Series of row names. Without it, rows are numbered from `first` on.
+    `names` is a Series of row names. If it is None, rows are numbered from `first`.
     """
     import pandas as pd
 
@@ -146,7 +143,7 @@ def features_table(cafe, encoded, names=None, first=0):
 
 
 def row_names(estimator, frame, wanted=None):
-    """Return the column of row names, by default that of the fit; None if missing."""
+    """Return the column of row names, by default that of the fit; None if it is absent."""
     column = _id_column(estimator, frame.columns, wanted)
     return None if column is None else frame[column]
 

@@ -8,7 +8,7 @@ from cafelearn._compiling_note import note_compiling
 
 
 def warm_up(session):
-    """Compile or load the kernels, so that the time of the fit does not include it."""
+    """Compile or load the kernels, so that the measured time of the fit excludes this."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans

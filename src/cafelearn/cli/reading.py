@@ -1,8 +1,8 @@
 """Read a table from a file of unknown origin.
 
-Column names are repaired: an empty one becomes ``column 3`` (its position), and the second of
-two equal ones becomes ``size (2)``. The repair depends on the header alone, so a
-file with the same header gets the same names when a model is applied to it.
+Column names are repaired: an empty third name becomes ``column 3``, and the second of two
+columns named ``size`` becomes ``size (2)``. The repair depends only on the header, so files
+with the same header get the same names in fit and transform.
 """
 
 import codecs
@@ -50,7 +50,7 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
         else:
             frame = _with_index(read_arrow(path, kind), remark, trace)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a gzip file, or truncated: {error}.") from error
+        raise ValueError(f"{path} is truncated or not a gzip file: {error}.") from error
     given, has_index = list(frame.columns), trace.pop("has_index", False)
     frame.columns = repaired(given, remark)
     if "code" not in trace:
@@ -63,7 +63,7 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
 
 
 def repaired(names, remark):
-    """Repair empty and repeated column names."""
+    """Make column names nonempty and distinct."""
     out, changed = [], []
     taken = {str(name).strip() for name in names}
     seen = set()
@@ -76,11 +76,11 @@ def repaired(names, remark):
             count += 1
             new = f"{given or f'column {place}'} ({count})"
         if new != given:
-            changed.append(f"{given!r} at {place} is now {new!r}")
+            changed.append(f"{given!r} (column {place}) is now {new!r}")
         seen.add(new)
         out.append(new)
     if changed:
-        remark(f"Columns need distinct names: {listed(changed, str, most=4)}.")
+        remark(f"Empty or repeated column names: {listed(changed, str, most=4)}.")
     return out
 
 
@@ -148,7 +148,7 @@ def _open(path, compressed, encoding):
 
 
 def _encoding(path, compressed, remark):
-    """Detect a Unicode encoding; otherwise Latin-1, which can decode any file."""
+    """Detect a Unicode encoding; fall back to Latin-1, which can decode any file."""
     with gzip.open(path) if compressed else open(path, "rb") as file:
         block = file.read(BLOCK)
         # The byte order mark of UTF-32 begins with that of UTF-16.
@@ -160,7 +160,7 @@ def _encoding(path, compressed, remark):
         try:
             while block:
                 if b"\0" in block:
-                    raise ValueError(f"{path} is not text: it has zero bytes.")
+                    raise ValueError(f"{path} is not text: it contains null bytes.")
                 decoder.decode(block)
                 block = file.read(BLOCK)
             decoder.decode(b"", final=True)
@@ -216,7 +216,7 @@ def _is_number(text):
 def _too_many(path, line, found, wanted):
     return (
         f"{path}, line {line} has {found} fields, but the header has {wanted}. "
-        "Quote texts that contain commas, or set --delimiter."
+        "Quote fields that contain the delimiter, or set --delimiter."
     )
 
 
@@ -248,8 +248,8 @@ def _look_at_text(frame, reading, remark):
         )
     if nearly:
         remark(
-            f"Columns of numbers with some texts: {listed(nearly, str, most=4)}. "
-            "If such a text means missing, use --missing."
+            f"Text in columns of numbers: {listed(nearly, str, most=4)}. "
+            "If the text marks missing values, use --missing."
         )
 
 

@@ -1,4 +1,4 @@
-"""Code for pandas or Dask that reads the table of a command, for the report."""
+"""Write the pandas or Dask code that reads a table, to be shown in the report."""
 
 from cafelearn.cli.writing import kind_of
 
@@ -7,7 +7,7 @@ def text_code(path, delimiter, reading, encoding, *, first, header, names, space
     """Write code that reads a text file as `read_table` did, with as few options as possible.
 
     `first` is the number of the header's last line, `header` the original names, `names` the
-    repaired ones, and `spaces` whether blanks follow delimiters.
+    repaired names, and `spaces` whether spaces follow delimiters.
     """
     options = [] if delimiter == "," else [f"sep={delimiter!r}"]
     if not reading.header or list(names) != list(header):

@@ -6,13 +6,13 @@ from cafelearn._words import listed
 
 # A column with at most this number times n_clusters distinct values may hold known classes.
 MOST_VALUES = 2
-# A remark is made if such a column agrees with the clusters this well (ARI), or has this share
-# of the weight in at least half of the clusters.
+# Remark on such a column if its ARI with the clusters is at least SAME, or if its share of the
+# weight is at least HEAVY in half of the clusters.
 SAME, HEAVY = 0.9, 0.9
 
 
 def remark_columns(run, estimator, frame, labels):
-    """Remark on columns that are left out, converted, or may hold the classes."""
+    """Remark on columns that are left out, are converted, or may hold known classes."""
     encoder = estimator.encoder_
     if encoder.constant_features_:
         run.remark(f"Left out as constant: {listed(encoder.constant_features_)}.")
@@ -23,8 +23,9 @@ def remark_columns(run, estimator, frame, labels):
         )
     if names := encoder.dates_:
         run.remark(
-            f"Dates became days since 1970-01-01, durations days: {listed(names)}. Use --drop "
-            "to leave a column out, or --category to make categories of it."
+            "Converted dates to days since 1970-01-01, and durations to days: "
+            f"{listed(names)}. Use --drop to leave a column out, or --category to treat it as "
+            "categories."
         )
     for name, why in _targets(estimator, frame, labels):
         run.remark(
@@ -34,7 +35,7 @@ def remark_columns(run, estimator, frame, labels):
 
 
 def _targets(estimator, frame, labels):
-    """Find columns that may hold known classes, each with the reason."""
+    """Yield the columns that may hold known classes, each with the reason."""
     import pandas as pd
     from sklearn.metrics import adjusted_rand_score
 

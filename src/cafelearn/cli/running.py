@@ -11,8 +11,8 @@ from cafelearn._progress import Bar, Lines, span
 
 SECONDS = 30  # between two lines of progress
 SEVERAL = "Comma-separated."
-Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Only these. {SEVERAL}")]
-Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Only these. {SEVERAL}")]
+Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Run only these. {SEVERAL}")]
+Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Run only these. {SEVERAL}")]
 Out = Annotated[
     Path, typer.Option(help="Directory of the runs; an interrupted experiment is resumed.")
 ]
@@ -20,13 +20,13 @@ Processes = Annotated[
     int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")
+    str | None, typer.Option(help="Address of a Dask scheduler to use instead of processes.")
 ]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")]
 
 
 def run_plan(session, runner, plan, out, samples, **options):
-    """Run a plan in a directory, show the progress, and report failures."""
+    """Run a plan, store its runs in `out`, show the progress, and report failures."""
     session.note(f"{len(plan):,} runs on {len(plan.samples()):,} {samples}, in {out}.")
     with _watch(session) as update:
         end = runner(plan, out, progress=update, **options)
@@ -46,7 +46,7 @@ def given(**options):
 
 
 def split(text, kind, option):
-    """Parse an option such as --scales 1,5; None if it is not given."""
+    """Parse an option such as --scales 1,5; return None if it is not given."""
     if text is None:
         return None
     try:

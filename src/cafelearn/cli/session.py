@@ -1,4 +1,4 @@
-"""Shared by all commands: output streams, error messages and exit codes."""
+"""Output streams, error messages and exit codes of all commands."""
 
 import json
 import logging
@@ -146,7 +146,7 @@ def _interrupts_heard():
             try:
                 start_new_thread(_interrupt_soon, ())
                 return
-            except KeyboardInterrupt:  # on a busy machine, during this handler
+            except KeyboardInterrupt:  # another interrupt may arrive during this handler
                 continue
 
     sys.unraisablehook = hear

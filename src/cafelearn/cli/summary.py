@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from cafelearn.cli.tables import make_table, short, stacked
 
-DOUBTFUL = 0.1  # rows with a margin below this are in doubt
+DOUBTFUL = 0.1  # rows with a smaller margin are in doubt
 TOP = 5
 LOWEST = 5
 RUNNERS_UP = 3
@@ -85,7 +85,7 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
 
 
 def _numbers(table):
-    """Convert the table of numbers of clusters to records; None without a table."""
+    """Convert ``n_clusters_table_`` to records; return None if there is no table."""
     if table is None:
         return None
     return [
@@ -95,7 +95,10 @@ def _numbers(table):
 
 
 def doubtful_rows(labels, margin, row_names=None, first=0):
-    """Count the rows of small margin and describe the worst; rows are numbered from `first`."""
+    """Count the rows in doubt and describe those with the lowest margins.
+
+    Rows are numbered from `first`.
+    """
     import numpy as np
 
     lowest = np.argsort(margin, kind="stable")[:LOWEST]
@@ -133,7 +136,7 @@ def show_fit(out, facts):
     data = facts["data"]
     out.say(
         f"Fitted CAFE on {data['rows']:,} rows, {data['columns']:,} columns in "
-        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features of "
+        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features from "
         f"{facts['features']:,}"
     )
     if facts["n_clusters_table"] is not None:
@@ -153,10 +156,10 @@ def show_fit(out, facts):
 
 
 def _show_numbers(out, numbers):
-    """Print the chosen number of clusters and the measurements for each number."""
+    """Print the chosen number of clusters and the criteria for each number tried."""
     chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
     tried = [row["n_clusters"] for row in numbers]
-    out.say(f"Chose k = {chosen} of {_ranges(tried)} by stability and score")
+    out.say(f"Chose k = {chosen} by stability and score (tried {_ranges(tried)})")
     table = make_table(
         ">k", ">stability", ">spread", ">permuted", ">score", ">permuted", ">criterion", ""
     )
@@ -204,7 +207,7 @@ def _show_clusters(out, clusters, n_variables):
 
 
 def _say_choice(out, facts):
-    """Print the chosen candidate and its agreement with the others."""
+    """Print the settings and score of the chosen candidate, and its agreement with others."""
     chosen, candidates = facts["chosen"], facts["candidates"]
     if len(candidates) == 1:
         out.say(f"Settings: {chosen['words']}; score {chosen['score']:,.1f}")
@@ -244,7 +247,7 @@ def _say_doubtful(out, doubtful):
 
 
 def _known(value):
-    """Convert a value of a data frame to a JSON type; missing values are None."""
+    """Return a value of a data frame, or None if it is NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Tables for the terminal; names from the data are escaped."""
+"""Tables for the terminal, in which names from the data are escaped."""
 
 from cafelearn.cli.session import clean
 
@@ -48,12 +48,12 @@ def short(name, length=40):
 
 
 def bar(share):
-    """Draw a bar for a number between -1 and 1, to the left or the right of the middle."""
+    """Draw a number between -1 and 1 as a bar to the left or right of the middle."""
     width = round(abs(share) * BAR)
     left = ("#" * width if share < 0 else "").rjust(BAR)
     return f"{left}|{'#' * width if share > 0 else ''}"
 
 
 def shade(share):
-    """Draw blocks whose darkness shows a number between 0 and 1."""
+    """Draw a number between 0 and 1 as blocks of corresponding darkness."""
     return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * SHADE

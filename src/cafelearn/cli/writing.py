@@ -1,4 +1,4 @@
-"""Write a table in the format given by the suffix of the file."""
+"""Check output paths and write tables in the format given by the suffix."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ def write_table(frame, path, force=False):
 
 
 def without_formulas(frame):
-    """Put an apostrophe before texts that a spreadsheet would evaluate as formulas."""
+    """Put an apostrophe before text that a spreadsheet would evaluate as a formula."""
     frame = frame.copy(deep=False)
     for name in frame.columns:
         if frame[name].dtype.kind not in "biuf":

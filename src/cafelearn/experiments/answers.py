@@ -75,8 +75,8 @@ def configuration_means(
     task : {"labels", "features"}, default="labels"
         Task of the runs.
     score : str, default=None
-        Column to average; ``None`` is "ari" for labels, and for features "accuracy", the
-        mean of the four accuracies.
+        Column to average; ``None`` means "ari" for labels, and "accuracy", the mean of the
+        four accuracies, for features.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     shares : DataFrame
-        One row per regime, one column per code of a finding.
+        One row per regime, one column per finding code.
 
     Examples
     --------

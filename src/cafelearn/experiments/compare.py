@@ -55,7 +55,7 @@ class Comparison:
     cells : DataFrame
         The cells that are also in the paper, see :func:`against_published`.
     agreement : DataFrame
-        Their deviation from the paper's, see :func:`agreement`.
+        Deviation of these cells from the published ones, see :func:`agreement`.
     pairs : DataFrame
         CAFE against its baseline, one row per configuration and extractor, see
         :func:`pair_differences`.
@@ -67,11 +67,11 @@ class Comparison:
     improvement : DataFrame
         Gain by group, see :func:`improvement`.
     ranking : Ranking or None
-        Ranks of all methods over the configurations; None if no configuration has all.
+        Ranks of all methods over the configurations; None if no configuration has all methods.
     paper_ranking : Ranking or None
-        Ranks of the paper's methods by the results.
+        Ranks of the paper's methods, computed from the results.
     published_ranking : Ranking
-        Ranks of the paper's methods by its tables.
+        Ranks of the paper's methods, computed from its tables.
 
     Examples
     --------
@@ -151,10 +151,10 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
     -------
     pairs : DataFrame
         One row per configuration and extractor: `difference` of the mean ARI over the
-        versions that both methods have, its `standard_error` (paired; missing for one
-        version), `n` of those versions, `won` (above zero), `published_difference` and
-        `shared`, whether the paper's table has the same winner (missing if the configuration
-        is not in the paper).
+        versions that both methods have, its `standard_error` (paired; missing if there is one
+        version), the number `n` of those versions, `won` (whether the difference is above
+        zero), `published_difference`, and `shared`, whether the paper's table has the same
+        winner (missing if the configuration is not in the paper).
 
     Examples
     --------
@@ -180,10 +180,10 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
 def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     """Find the configurations in which CAFE beats its baseline for most of the extractors.
 
-    This is the paper's count: for its tables the rule gives 21 of 27 configurations at the
+    This is the paper's rule. Applied to its tables, it gives 21 of 27 configurations at the
     lower noise level and 27 of 27 at the higher. The sum is the 48 of 54 that the paper
-    states, and the losses are the six exceptions that it lists. Its text nevertheless counts
-    five exceptions, and 22 of 27 wins at the lower level.
+    states, and the losses are the six exceptions that it lists. However, the text of the paper
+    counts five exceptions, and 22 wins of 27 at the lower level.
 
     Parameters
     ----------
@@ -193,9 +193,10 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     configurations : DataFrame
-        One row per configuration: number of `pairs` and of `wins`, `won` (more than half of
-        them), `published_won`, by the same pairs of the paper's tables, and `shared`, whether
-        both agree (missing if the configuration is not in the paper).
+        One row per configuration: the numbers of `pairs` and `wins`; `won`, whether more than
+        half of the pairs are wins; `published_won`, the same for these pairs in the paper's
+        tables; and `shared`, whether both agree. The last two are missing if the configuration
+        is not in the paper.
 
     Examples
     --------
@@ -238,14 +239,14 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
     table : DataFrame
         One row per group and extractor, and one per group for the mean of the extractors
         (`extractor` is "all"): `by`, `group`, `extractor`, number of `configurations`,
-        `difference` (mean over them of CAFE minus its baseline), its `standard_error`, and
-        `published`, the same mean of the paper's tables over the same configurations
-        (missing if one of them is not in the paper).
+        `difference` (CAFE minus its baseline, averaged over the configurations), its
+        `standard_error`, and `published`, the same mean from the paper's tables (missing if a
+        configuration is not in the paper).
 
     Notes
     -----
-    The standard error is that of redrawing the noise for the same configurations. It is
-    missing if a configuration has a single version.
+    The standard error describes the variation if the noise were drawn again for the same
+    configurations. It is missing if a configuration has a single version.
 
     Examples
     --------
@@ -438,7 +439,7 @@ def _means(by_version):
 
 
 def _difference(table, method, other):
-    """Compute the differences of two methods; empty if one was not run."""
+    """Compute the differences of two methods; the result is empty if one was not run."""
     absent = pd.Series(np.nan, index=table.index)
     return (table.get(method, absent) - table.get(other, absent)).dropna()
 

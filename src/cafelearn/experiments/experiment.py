@@ -1,4 +1,4 @@
-"""The interface of an experiment to the runner, the store and the progress report."""
+"""Interface of an experiment, used by the runner, the store and the progress report."""
 
 import importlib.metadata
 import time
@@ -30,7 +30,7 @@ class Experiment(ABC):
 
     @classmethod
     def key(cls):
-        """Return the names of the fields that identify a run: the sample's, and the method."""
+        """Return the fields that identify a run: those of the sample, and the method."""
         fields = cls.record._fields
         return fields[: fields.index("status")]
 
@@ -52,18 +52,18 @@ class Experiment(ABC):
 
     @abstractmethod
     def trial(self, sample):
-        """Return a small sample of the same kind for compiling methods."""
+        """Return a small sample of the same kind, with which methods are compiled."""
 
     def similar(self, sample):
-        """Return a key that is equal for samples of about the same run time."""
+        """Return a key that samples with about the same run time share."""
         return sample.dataset
 
     @abstractmethod
     def foresee(self, sample, method):
-        """Predict the seconds of a run up to a factor."""
+        """Predict the seconds of a run, up to a constant factor."""
 
     def own_seconds(self, record):
-        """Return the seconds of a run without those counted in another record."""
+        """Return the seconds of a run, excluding those counted in another record."""
         return record.seconds
 
     def try_share(self, sample, settings, data=None):

@@ -23,9 +23,9 @@ def run_grid(
 ) -> Progress:
     """Execute the runs of a plan that are not yet in the directory.
 
-    Each run is committed to the directory when it ends. Call the function again to resume an
-    interrupted experiment; the results depend neither on interruptions nor on the number of
-    workers.
+    The record of each run is committed to the directory when the run ends. Call the function
+    again to resume an interrupted experiment; the results depend neither on interruptions nor
+    on the number of workers.
 
     Parameters
     ----------
@@ -34,11 +34,12 @@ def run_grid(
     directory : str or path
         Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 means one per core,
-        ``None`` runs in this process.
+        Number of worker processes, each with one thread; -1 means one per core, and ``None``
+        executes the runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers execute the runs instead. They need no access
-        to the directory. For accurate timings, use workers with one thread each.
+        Address of a Dask scheduler, or a client, whose workers execute the runs instead. They
+        need no access to the directory. For accurate timings, use workers with one thread
+        each.
     retry_failed : bool, default=False
         Repeat failed runs.
     progress : callable, default=None

@@ -8,7 +8,7 @@ import numpy as np
 
 from cafelearn import datasets
 
-# In the order of the paper's tables, then those that are not in the paper.
+# Methods of the paper in the order of its tables, then methods that are not in the paper.
 METHODS = (
     "autoencoder",
     "umap",
@@ -60,7 +60,7 @@ class Settings:
     kmeans_n_init : int, default=100
         Random starts of k-means on the extracted features.
     exponents : tuple of float, default=(1.1, 1.5, 2.0, 3.0)
-        Exponents of the sweep that CAFE chooses from.
+        Exponents that CAFE chooses from.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def choose_names(what, chosen, known):
 
 
 def check_versions(versions):
-    """Raise unless there is at least one version."""
+    """Raise unless `versions` is an integer of at least 1."""
     if not isinstance(versions, int) or versions < 1:
         raise ValueError(f"Plan needs versions to be at least 1, got {versions!r}.")
 

@@ -1,4 +1,4 @@
-"""Run the samples of an experiment on the processes of this machine or on a Dask cluster."""
+"""Run the samples of an experiment in local processes or on a Dask cluster."""
 
 import os
 from concurrent.futures import BrokenExecutor
@@ -11,7 +11,7 @@ from cafelearn._parent import end_with
 from cafelearn.experiments.progress import Clock
 from cafelearn.experiments.store import Store
 
-# Give up after this many consecutive losses of workers without a completed run.
+# Give up after workers were lost this many times in a row without a completed run.
 LOSSES = 3
 
 
@@ -30,9 +30,9 @@ def run_all(
     retry_failed=False,
     progress=None,
 ):
-    """Run the methods on each sample of `todo`, except for runs already in the directory.
+    """Run the methods of each sample in `todo`, except runs already in the directory.
 
-    The options are those of `run_grid`.
+    `todo` is a list of (sample, methods). The options are those of `run_grid`.
     """
     report = progress if progress is not None else lambda state: None
     total = sum(len(methods) for _, methods in todo)
@@ -77,16 +77,17 @@ def _in_processes(experiment, todo, settings, store, n_jobs):
             if losses == LOSSES:
                 names = ", ".join(str(sample) for sample, _ in todo[:3])
                 raise WorkersLost(
-                    f"The worker processes were lost {LOSSES} times without a run in between "
-                    f"(out of memory?), at or near {names}. All completed runs are saved."
+                    f"The worker processes were lost {LOSSES} times in a row without a "
+                    f"completed run (out of memory?), at or near {names}. All completed runs "
+                    "are saved."
                 ) from error
-        # Some runs of the lost workers were committed but not reported.
+        # The lost workers may have committed runs that they did not report.
         yield store.records()
         todo = _remaining(todo, done)
 
 
 def _on_cluster(experiment, todo, settings, store, scheduler):
-    """Run one task per run and per shared result; commit the records in this process."""
+    """Submit a task for each run and each shared result; commit the records in this process."""
     from distributed import Client, as_completed
 
     own = not isinstance(scheduler, Client)

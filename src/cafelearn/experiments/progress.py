@@ -20,10 +20,10 @@ class Progress(NamedTuple):
 class Clock:
     """Estimate the remaining time from the cost of completed runs.
 
-    The expected cost of a run is the mean over completed runs of similar samples with the same
-    method or, if there are none, a prior calibrated by all runs so far. The speed, in cost per
-    second, is measured, which accounts for the number of workers. Measuring begins with the
-    first report, because workers take time to start.
+    The expected cost of a run, in seconds, is the mean over completed runs of similar samples
+    with the same method or, if there are none, a prior calibrated by all runs so far. The
+    speed is the completed cost per second of elapsed time, so it accounts for the number of
+    workers. It is measured from the first report on, because workers take time to start.
     """
 
     def __init__(self, todo, total, now=time.monotonic, experiment=GRID):
@@ -40,7 +40,7 @@ class Clock:
         self._failed, self._first = 0, None
 
     def count(self, records):
-        """Count runs that have ended; repeated ones are ignored."""
+        """Count runs that have ended, ignoring repeated records; return the progress."""
         for record in records:
             kind = self._left.pop(record[: len(self._experiment.key())], None)
             if kind is None:

@@ -26,7 +26,7 @@ __all__ = [
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
 CELL = [*CONFIGURATION, "method"]
 PUBLISHED_VERSIONS = 20
-# Variances of the rounding errors of means, printed to 3 decimals, and deviations, to 2.
+# Variances of the rounding errors of means (3 decimals) and standard deviations (2 decimals).
 MEAN_ROUNDING = 0.001**2 / 12
 STD_ROUNDING = 0.01**2 / 12
 
@@ -145,8 +145,8 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
     -------
     cells : DataFrame
         One row per data set, level, scale and method, with the columns `mean_ari`, `std_ari`
-        (missing for a single version), `n` (completed versions), `failed` (runs
-        without an ARI, which are left out), `mean_nmi` and `mean_seconds`.
+        (missing for a single version), `n` (number of completed versions), `failed` (number
+        of runs without an ARI, which are left out), `mean_nmi` and `mean_seconds`.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     of_theirs = (cells["published_std"] ** 2 + STD_ROUNDING) / PUBLISHED_VERSIONS
     difference = cells["ours"] - cells["published"]
     cells["z"] = difference / np.sqrt(of_ours + of_theirs + MEAN_ROUNDING)
-    # With n = 1 there is no variance, so all of these are missing.
+    # With n = 1, ours_std is missing, and therefore also z and the degrees of freedom.
     uncertainty = of_ours**2 / (cells["n"] - 1) + of_theirs**2 / (PUBLISHED_VERSIONS - 1)
     cells["degrees_of_freedom"] = (of_ours + of_theirs) ** 2 / uncertainty
     return cells[[*columns, "published", "published_std", "z", "degrees_of_freedom"]]

@@ -47,7 +47,7 @@ class Ranking(NamedTuple):
     groups : list of tuple of str
         Methods without a significant difference, see :func:`cliques`.
     friedman : Outcome
-        Friedman's test that all methods are equal; NaN for fewer than three methods.
+        Friedman's test of equal ranks; NaN for fewer than three methods.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     groups, reached = [], 0
     for first in range(len(values)):
         end = int(np.searchsorted(values, values[first] + difference, side="left"))
-        # A group with the same end as an earlier one is part of it.
+        # A group with the same end as an earlier group is contained in it.
         if end > reached and end - first > 1:
             groups.append(tuple(names[first:end]))
         reached = max(reached, end)
@@ -170,7 +170,7 @@ def friedman(scores: pd.DataFrame) -> Outcome:
     Returns
     -------
     test : Outcome
-        With `statistic` (chi-squared, corrected for ties) and `p_value`.
+        The `statistic` (chi-squared, corrected for ties) and the `p_value`.
 
     Examples
     --------
@@ -208,8 +208,8 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
     Notes
     -----
     The tests assume independent blocks. The configurations of one data set are not
-    independent, so as statements about new data sets both the groups and the p-values are too
-    small.
+    independent, so both the groups and the p-values are too small for conclusions about new
+    data sets.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def signed_rank(differences: Iterable[float]) -> Outcome:
     Returns
     -------
     test : Outcome
-        With `statistic` (the smaller of the two sums of ranks) and `p_value`, which is 1
+        The `statistic` (the smaller of the two sums of ranks) and the `p_value`, which is 1
         if all differences are zero.
 
     Examples
@@ -300,9 +300,10 @@ def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFra
     Returns
     -------
     tests : DataFrame
-        One row per pair: `method`, `other`, number of `configurations` (blocks), how many of
-        them the method `wins` and `loses`, `mean_difference`, `median_difference`,
-        `statistic`, two-sided `p_value`, and `p_holm`, adjusted for the number of rows.
+        One row per pair: `method`, `other`, the number of `configurations` (blocks), the
+        numbers of them that the method `wins` and `loses`, `mean_difference`,
+        `median_difference`, `statistic`, two-sided `p_value`, and `p_holm`, the p-value
+        adjusted for the number of pairs.
 
     Notes
     -----

@@ -23,7 +23,7 @@ GENERATED = ("categories", "counts", "subspaces")
 
 
 class Case(NamedTuple):
-    """One data set of the study."""
+    """A version of a data set under a regime."""
 
     dataset: str
     regime: str
@@ -50,15 +50,18 @@ def case_data(case: Case) -> Labelled:
     Parameters
     ----------
     case : Case
+        Data set, regime and version. The regimes are:
+
         - "clean": the original data.
-        - "pairs LEVEL/SCALE": the paper's noise, with the same data sets as the grid.
+        - "pairs LEVEL/SCALE": the paper's noise. For the paper's data sets, the rows are those
+          of its experiment, see :func:`~cafelearn.experiments.noisy_data`.
         - "columns": columns of uniform noise are appended, as many as there are features.
         - "heavy": 40% of the (class, feature) pairs get heavy-tailed noise, from Student's t
           distribution with 2 degrees of freedom, in units of the feature's range.
         - "zeros": in 40% of the pairs each value is, with probability 1/2, replaced by the
           smallest value of the feature.
-        - "generated": the data set is drawn by the generator of that name; the version
-          determines its shape and its rows.
+        - "generated": the rows are drawn by the generator that is given as the data set; the
+          version determines their number and values.
 
     Returns
     -------
@@ -144,7 +147,7 @@ def make_categories(rng):
 
 
 def _draw_classes(rng, k):
-    """Draw the classes of 200 to 1,200 rows; class sizes differ up to about fivefold."""
+    """Draw the classes of 200 to 1,200 rows; expected class sizes differ up to fourfold."""
     shares = rng.uniform(1, 4, k)
     y = rng.choice(k, int(rng.integers(200, 1201)), p=shares / shares.sum())
     y[:k] = np.arange(k)

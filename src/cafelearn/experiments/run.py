@@ -30,8 +30,8 @@ __all__ = [
     "run_method",
 ]
 
-# Seconds for a million entries of data on one core. Only the ratios matter, and only until runs
-# of the same data set and method have ended. LITTLE is for all other methods.
+# Expected seconds per million entries of data on one core; LITTLE is for all other methods.
+# Only the ratios matter, and only until runs of the same data set and method have ended.
 PRIOR = {
     "autoencoder": 90.0,
     "umap": 80.0,
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 
 
 class Noisy(NamedTuple):
-    """A noisy data set, scaled, with its classes and its noise pairs."""
+    """A scaled noisy data set with its classes and its noise pairs."""
 
     X: np.ndarray
     y: np.ndarray
@@ -73,7 +73,10 @@ class Noisy(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The result shared by the CAFE variants: the chosen clustering and its cost."""
+    """The chosen clustering of mwk-means, which all CAFE variants share, and its cost.
+
+    The sweep fits mwk-means at each exponent and chooses one of the clusterings.
+    """
 
     p: float
     labels: np.ndarray
@@ -94,7 +97,7 @@ def noisy_data(sample: Sample) -> Noisy:
     Returns
     -------
     noisy : Noisy
-        With `X`, the classes `y` and the boolean array `noise_pairs` of shape (k, m).
+        The rows `X`, the classes `y` and the boolean array `noise_pairs` of shape (k, m).
 
     Examples
     --------
@@ -112,7 +115,7 @@ def noisy_data(sample: Sample) -> Noisy:
 
 
 def find_sweep(sample, settings, data=None):
-    """Run mwk-means with the paper's settings and choose the clustering, on one thread."""
+    """Fit mwk-means at each exponent on one thread, and choose a clustering as in the paper."""
     X, y, _ = noisy_data(sample) if data is None else data
     with measuring() as measured:
         k = _n_classes(y)
@@ -156,7 +159,7 @@ class Grid(Experiment):
         return find_sweep(sample, settings, data)
 
     def measure(self, sample, method, settings, data, shared):
-        """Cluster by a method and compare with the classes."""
+        """Cluster with a method and compare the clusters with the classes."""
         with measuring() as measured:
             labels = _labels(sample, method, settings, shared, data)
         swept = self.shares(sample, method)
@@ -212,7 +215,7 @@ def run_method(sample, method, settings, found=None, data=None):
 
 
 def _labels(sample, method, settings, found, data):
-    """Compute the clustering of a method."""
+    """Compute the labels of a method."""
     if method == "mwk-means":
         return found.labels
     seed, for_kmeans = (seed_integer(child) for child in sample.seed(method).spawn(2))

@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """The source has no records, or records of another experiment."""
+    """The source has no records, or records with other settings or of another experiment."""
 
 
 class Store:
@@ -67,7 +67,7 @@ class Store:
                 self._connection.execute("INSERT INTO about VALUES (?)", (about,))
         if self._about() != about:
             raise NoRunsError(
-                f"{self.path} holds runs of other settings ({self._about()}) than requested "
+                f"{self.path} holds runs with other settings ({self._about()}) than requested "
                 f"({about}). Choose another directory."
             )
 
@@ -127,18 +127,18 @@ class Store:
             words = " ".join(str(error).split())
             message = f"Cannot {doing} the runs in {self.path}: {words}."
             if _is_damage(error):
-                message += " The file is damaged; restore a copy, or move it and start again."
+                message += " The file is damaged; restore a copy, or move it away and restart."
             elif doing != "read" and _is_hindrance(error):
                 message += (
-                    " All committed runs are saved; start again when there is disk space and "
+                    " All committed runs are saved; restart when there is disk space and "
                     "permission to write."
                 )
             raise StoreError(message) from error
 
 
 def _is_damage(error):
-    """Whether an error means that the file, or a text in it, is damaged."""
-    # Text that cannot be decoded raises an error of Python, without an SQLite error code.
+    """Check whether an error means that the file, or text in it, is damaged."""
+    # Text that cannot be decoded raises a Python error without an SQLite error code.
     code = getattr(error, "sqlite_errorcode", None)
     is_database_error = isinstance(error, sqlite3.DatabaseError)
     return isinstance(error, UnicodeDecodeError) or (
@@ -148,7 +148,7 @@ def _is_damage(error):
 
 
 def _is_hindrance(error):
-    """Whether an error is a lack of disk space, of permission or of a lock."""
+    """Check whether an error is due to disk space, permissions or a lock."""
     return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", 0) & 255 in (
         sqlite3.SQLITE_BUSY,
         sqlite3.SQLITE_CANTOPEN,
@@ -166,8 +166,8 @@ def read_results(source: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     source : str or path
-        An experiment directory, or a CSV file (also compressed) with the columns dataset,
-        noise_level, noise_scale, version, method, ari and seconds.
+        An experiment directory, or a CSV file, possibly compressed, with the columns dataset,
+        noise_level, noise_scale, version, method and ari.
 
     Returns
     -------

@@ -24,9 +24,9 @@ def run_study(
 ) -> Progress:
     """Execute the runs of a study plan that are not yet in the directory.
 
-    Each run is committed to the directory when it ends. Call the function again to resume an
-    interrupted study; the results depend neither on interruptions nor on the number of
-    workers.
+    The record of each run is committed to the directory when the run ends. Call the function
+    again to resume an interrupted study; the results depend neither on interruptions nor on
+    the number of workers.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ def run_study(
     directory : str or path
         Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 means one per core,
-        ``None`` runs in this process.
+        Number of worker processes, each with one thread; -1 means one per core, and ``None``
+        executes the runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler whose workers execute the runs instead.
+        Address of a Dask scheduler, or a client, whose workers execute the runs instead.
     retry_failed : bool, default=False
         Repeat failed runs.
     progress : callable, default=None
@@ -51,7 +51,7 @@ def run_study(
 
     See Also
     --------
-    run_grid : The paper's experiment.
+    run_grid : Run the paper's experiment.
 
     Examples
     --------
@@ -81,13 +81,13 @@ def read_study(source: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     source : str or path
-        A directory of :func:`run_study`, or a CSV file (also compressed) with the columns
+        A directory of :func:`run_study`, or a CSV file, possibly compressed, with the columns
         dataset, regime, version, task, method and ari.
 
     Returns
     -------
     results : DataFrame
-        One row per run. Missing texts, such as warnings, are empty.
+        One row per run. In text columns, such as `warnings`, missing values are "".
 
     Examples
     --------

@@ -8,7 +8,7 @@ from cafelearn.experiments.plan import check_versions, choose_names
 from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is not a method: it is the best candidate of "cafe", selected by the classes.
+# "hindsight" is not a method: it is the candidate of "cafe" that agrees best with the classes.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
@@ -25,7 +25,7 @@ PACKAGED_VERSIONS = {
     **dict.fromkeys(("columns", "heavy", "zeros"), 5),
 }
 BUNDLED_VERSIONS = {"clean": 3, "columns": 5, "pairs 0.2/1": 5, "pairs 0.4/5": 5}
-# Fewer, because digits is by far the largest set.
+# Digits has fewer versions, because it is by far the largest set.
 DIGITS_VERSIONS = {"clean": 2, "columns": 1, "pairs 0.2/1": 1, "pairs 0.4/5": 1}
 GENERATED_VERSIONS = {"generated": 20}
 # Largest number of versions for the task "features".
@@ -61,7 +61,7 @@ class StudySettings:
     ----------
     n_init : int, default=None
         Number of starts of every method; ``None`` means 20 for k-means, 5 for Gaussian
-        mixtures, and the settings of CAFE's defaults and of ``cafelearn.PAPER`` for these.
+        mixtures, the default for "cafe" and that of ``cafelearn.PAPER`` for "paper".
 
     Examples
     --------
@@ -89,10 +89,11 @@ class StudyPlan:
         Names as in ``cafelearn.experiments.STUDY_METHODS``.
     tasks : sequence of str, default=("labels", "features")
         - "labels": cluster all rows; the number of classes is given.
-        - "features": fit one half of the rows, and classify the other half with a few
+        - "features": fit to one half of the rows, and classify the other half with a few
           labelled rows of the first.
     versions : int, default=20
-        Largest number of versions of a data set under a regime; there are 1 to 20.
+        Largest number of versions of a data set under a regime. The study has 1 to 20
+        versions, depending on both.
     settings : StudySettings, default=StudySettings()
         Numbers of starts of the methods.
 
@@ -124,9 +125,9 @@ class StudyPlan:
         check_versions(self.versions)
         if not len(self):
             raise ValueError(
-                f"Plan has no runs: {', '.join(self.datasets)} have none of the regimes "
-                f"{', '.join(self.regimes)}, or {', '.join(self.tasks)} none of the methods "
-                f"{', '.join(self.methods)}."
+                f"Plan has no runs: no data set among {', '.join(self.datasets)} has a regime "
+                f"among {', '.join(self.regimes)}, or no task among {', '.join(self.tasks)} "
+                f"has a method among {', '.join(self.methods)}."
             )
 
     def samples(self) -> list:

@@ -24,8 +24,8 @@ from cafelearn.experiments.study_plan import StudySample, StudySettings
 
 N_LABELLED = (5, 20)  # rows of each class
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)
-# Expected seconds for a million entries of data, by method; only the ratios matter, and only
-# until runs have been timed.
+# Expected seconds per million entries of data on one core; LITTLE is for all other methods.
+# Only the ratios matter, and only until runs of similar samples with the method have ended.
 PRIOR = {"paper": 30.0, "cafe": 60.0, "hindsight": 0.0, "gmm-full": 20.0, "gmm-diag": 5.0}
 LITTLE = 2.0
 
@@ -67,7 +67,7 @@ class Fit(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Rows to fit, rows to classify, and the labelled ones among the rows to fit."""
+    """Rows to fit to, rows to classify, and the labelled rows, a subset of the former."""
 
     first: np.ndarray
     second: np.ndarray
@@ -110,7 +110,7 @@ class Study(Experiment):
         return {**found, **sizes, "n_classes": _n_classes(data.y)}
 
     def trial(self, sample):
-        """Return the sample of the original Iris data, for the same task."""
+        """Return the sample of the original Iris data with the same task."""
         return StudySample("iris", "clean", 0, sample.task)
 
     def similar(self, sample):
@@ -166,7 +166,7 @@ def _cluster(sample, method, settings, data):
 
 
 def _score_features(sample, method, settings, data, shared):
-    """Compute the accuracies on the held-out rows."""
+    """Extract the features of a method and compute the accuracies on the held-out rows."""
     halves = split(sample.case, data.y)
     with measuring() as measured:
         extractor = _extractor(sample, method, settings, data, len(halves.first))

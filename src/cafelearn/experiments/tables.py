@@ -1,4 +1,4 @@
-"""The paper's Tables 1 and 2 from results, with the published numbers.
+"""Render the paper's Tables 1 and 2 from results, with the published numbers.
 
 The layout is the paper's: a row per data set and noise scale, a column per method, a
 table per noise level. Methods that are not in the paper follow in separate tables.
@@ -49,7 +49,7 @@ METHOD_LABELS = {
 # Reference methods in the tables of methods beyond the paper.
 REFERENCES = ("pca", "cafe+pca")
 TITLE = "Mean ARI ± standard deviation over noisy versions"
-FAR = 2  # larger values of z are marked
+FAR = 2  # larger absolute values of z are marked
 MISSING = "-"
 SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the scale of the noise
 
@@ -59,7 +59,7 @@ class _Table(NamedTuple):
     methods: list[str]
     rows: list[tuple]  # data set, scale, cells in the order of the methods (None: not run)
     beside: bool  # whether cells show the published number and z
-    versions: int  # of most cells
+    versions: int  # most frequent number of versions of a cell
     failed: int
 
 
@@ -73,12 +73,12 @@ def render(results: pd.DataFrame, format: str = "text") -> str:
         methods and versions may be missing.
     format : {"text", "md", "latex", "csv", "html"}, default="text"
         - "text" marks the best of a CAFE/baseline pair with ``*`` and the best of a row
-          with ``_``; the other formats print them bold and underlined.
+          with ``_``. "md", "latex" and "html" print them bold and underlined.
         - "md" is GitHub's Markdown.
         - "latex" is a fragment that needs the packages booktabs and graphicx.
         - "csv" is the long form with all digits, one line per cell.
         - "html" is a fragment; its cells have `data-sort` values, and those with a z
-          beyond 2 the class `far`.
+          beyond ±2 have the class `far`.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def _check_format(caller, format):
 
 
 def _all_tables(cells, beside):
-    """Yield tables of the paper's methods by level, then of the others, with their cells."""
+    """Make a table for each noise level, first with the paper's methods, then with others."""
     run = list(cells["method"].unique())
     order = [*METHODS, *sorted(set(run) - set(METHODS))]
     ours = [method for method in order if method in run]
@@ -229,7 +229,8 @@ def label(name: str) -> str:
     Returns
     -------
     str
-        The label; names that the paper does not have are returned as they are.
+        The label; names that are not in the paper are returned unchanged, unless they have a
+        label of their own.
 
     Examples
     --------

@@ -17,7 +17,7 @@ STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    # Fixed, so that the same study gives the same bytes.
+    # A fixed salt, so that the same study gives the same bytes.
     "svg.hashsalt": "cafelearn",
     "svg.fonttype": "path",
 }
@@ -67,7 +67,7 @@ def draw_figures(
     paths = []
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
         for name, draw in drawings.items():
-            # Without pyplot, whose current figure would change.
+            # Do not use pyplot, whose current figure would change.
             figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
             draw(figure.subplots(), study, matplotlib)
             for kind in formats:
@@ -102,7 +102,7 @@ def _check_formats(formats):
 
 
 def _draw_weights(axes, study, matplotlib):
-    """Draw Figure 1: mean of the sorted weights and the range of 90% of the fits."""
+    """Draw Figure 1: mean of the sorted weights and their 5% to 95% quantiles."""
     exponents = study.fits["p"].unique()
     ranks = np.arange(1, N_FEATURES + 1)
     for p, shade, marker in _looks(exponents, matplotlib):
@@ -198,7 +198,7 @@ def _looks(exponents, matplotlib):
 
 def _save(figure, path, kind):
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    # Without dates, equal figures give equal files.
+    # Omit the date, so that equal figures give equal files.
     dated = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
     try:
         figure.savefig(

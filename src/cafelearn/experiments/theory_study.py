@@ -1,4 +1,4 @@
-"""The study behind the paper's Figures 1 and 2: every claim, on 800 fits.
+"""The study behind the paper's Figures 1 and 2: check every claim on 800 fits.
 
 The paper generates 10 data sets of 1,000 rows in three spherical Gaussian clusters on four
 features, adds four features of uniform noise, scales each feature by (x - mean) / range, and
@@ -12,15 +12,15 @@ The following choices are not specified in the paper:
 - Each row belongs to one of the clusters with equal probability.
 - The noise is uniform on [0, 1]; the scaling makes the range irrelevant.
 - All exponents start from the same 20 sets of rows of a data set, so that only p differs.
-- The weights are those of Eq. 4 as printed (``dispersion_offset=0``), which the claims
-  are about.
-- Figure 1 sorts the weights within each cluster and takes means over the clusters of a fit.
+- The weights are those of Eq. 4 as printed (``dispersion_offset=0``), to which the claims
+  refer.
+- Figure 1 sorts the weights within each cluster and averages over the clusters of a fit.
 
 The paper reports mean normalised objectives in [0.10, 0.82]; this study finds
 [0.10, 0.67]. Clusterings fitted with ``dispersion_offset="mean"``, with the objective
-computed by Lemma 1 without the offset (`lemma_objective`), give [0.10, 0.81]. Of some
-25 combinations of separation, offset and formula, this is the closest; the
-paper does not specify its formula.
+computed by Lemma 1 without the offset (`lemma_objective`), give [0.10, 0.81]. This is the
+closest of about 25 combinations of cluster separation, offset and formula that were tried;
+the paper does not specify its formula.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,15 +59,16 @@ class TheoryStudy:
         the position of the objective between them, not clipped: 0 at the lower, 1 at the
         upper. `lemma_objective` is the position of the objective of Lemma 1, computed from
         the dispersions alone; with an offset the two differ.
-        `n_iter`, `stop_reason` and `smallest_cluster` (its rows) describe the end of the fit.
-        `weight_1` to `weight_8` are its weights, sorted within each cluster, as means over
-        the clusters; `effective_features` is the mean of ``1 / sum(w**2)``, from 1 to 8;
-        `noise_weight` is the mean weight of the four noise features together.
+        `n_iter`, `stop_reason` and `smallest_cluster` (its number of rows) describe the end of
+        the fit. `weight_1` to `weight_8` are its weights, sorted within each cluster and
+        averaged over the clusters; `effective_features` is the mean of ``1 / sum(w**2)``, from
+        1 to 8; `noise_weight` is the mean over the clusters of the total weight of the four
+        noise features.
     claims : pandas.DataFrame
-        One row per claim: the numbers of fits in which it was `checked` (it applies there),
-        `holds` and `fails`; the `worst_margin` to its bound over these fits, and the
-        `worst_fit` with this margin, empty if all margins are equal. If the claim holds, a
-        margin slightly below 0 is due to rounding.
+        One row per claim: the numbers of fits in which it was `checked` because it applies,
+        in which it `holds`, and in which it `fails`; the `worst_margin` to its bound over
+        these fits, and the `worst_fit` with this margin, empty if all margins are equal. If the
+        claim holds, a margin slightly below 0 is due to rounding.
     dispersion_offset : str or float
         The offset of the fits.
 
@@ -116,14 +117,14 @@ def theory_study(
     n_datasets : int, default=10
         Number of data sets; the names are "mixture-1", "mixture-2" and so on.
     n_starts : int, default=20
-        Number of starts on each data set. Each is a separate fit; all are kept.
+        Number of starts on each data set. Each start is a separate fit, and all fits are kept.
     exponents : sequence of float, default=(1.1, 1.5, 2.0, 5.0)
         Minkowski exponents, above 1 and distinct.
     n_jobs : int, default=None
         Number of threads. The result does not depend on it. ``None`` means 1 unless in a
-        :obj:`joblib.parallel_config` context, -1 all cores.
+        :obj:`joblib.parallel_config` context; -1 means all cores.
     random_state : int, default=0
-        Seed. A data set and a start depend only on it and on their names, so a smaller
+        Seed. Data sets and starts depend only on the seed and on their names, so a smaller
         study is a part of a larger one.
     progress : callable, default=None
         Called as ``progress(done, total)`` after each fit.
@@ -175,7 +176,7 @@ def mixture(name: str, random_state: int = 0) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     name : str
-        Its name; together with `random_state` it determines the seed.
+        Name of the data set; with `random_state` it determines the seed.
     random_state : int, default=0
         Seed, at least 0.
 
@@ -213,7 +214,7 @@ def summary(study: TheoryStudy) -> str:
     Returns
     -------
     text : str
-        The normalised objectives and weights of each exponent, and which claims fail.
+        The normalised objectives and weights at each exponent, and the claims that fail.
 
     Examples
     --------
@@ -286,8 +287,8 @@ def _run(X, name, start, p, random_state, dispersion_offset):
         "objective": model.inertia_,
         "lower_bound": lower,
         "upper_bound": upper,
-        # From the fitted weights and not clipped: theory.normalized_objective uses only the
-        # dispersions and clips rounding errors, so it could not leave [0, 1].
+        # Computed from the fitted weights and not clipped. theory.normalized_objective uses
+        # only the dispersions and clips rounding errors, so it never leaves [0, 1].
         "normalized_objective": (model.inertia_ - lower) / (upper - lower),
         "lemma_objective": normalized_objective(D, p),
         "n_iter": model.n_iter_,
@@ -304,7 +305,7 @@ def _run(X, name, start, p, random_state, dispersion_offset):
 def _count_claims(tables):
     """Summarise the certificates of all fits in one row per claim, in the paper's order."""
     rows = pd.concat(tables, ignore_index=True)
-    # The certificate sets slacks within rounding to 0; recompute the exact ones.
+    # The certificate sets slacks within rounding error to 0; recompute the exact slacks.
     hidden = -(rows["measured"] - rows["bound"]).abs()
     rows["margin"] = rows["slack"].where(rows["slack"] != 0, hidden)
     return pd.DataFrame(

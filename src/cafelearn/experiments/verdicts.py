@@ -1,4 +1,4 @@
-"""Ranks, winners by configuration and required scores of the comparison study."""
+"""Ranks, winners by configuration and acceptance bars of the comparison study."""
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,9 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per configuration: `dataset`, `regime`, `best` (in ties, the first in the
-        order of the study), its `score`, the score of `cafe`, and `behind`, the score minus
-        that of CAFE.
+        One row per configuration: `dataset`, `regime`, the `best` method (in ties, the first
+        in the order of the study), its `score`, `cafe`, the score of CAFE, and `behind`, the
+        difference of the two scores.
 
     Examples
     --------
@@ -92,8 +92,9 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per requirement: `what` is measured, its `value`, the `bar` that it must reach,
-        and whether it `holds`. Requirements for which runs are missing are left out.
+        One row per requirement: `what`, the name of the quantity; its `value`; the `bar` that
+        it must reach; and whether the requirement `holds`. Requirements for which runs are
+        missing are left out.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     means = {task: configuration_means(results, task) for task in STUDY_METHODS}
 
     def mean(task, method, regimes, sets=STUDY_DATASETS):
-        """Average over all configurations of the study; NaN if one is missing."""
+        """Average over all configurations of the study; return NaN if one is missing."""
         wanted = [
             (dataset, regime)
             for dataset in sets
@@ -175,7 +176,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_structure(results):
-    """Compute the share of the fits of CAFE to the nine sets without "no-structure"."""
+    """Compute the share of CAFE's fits to the nine sets without the finding "no-structure"."""
     fits = check_study(results, "must_hold").query(
         "task == 'labels' and method == 'cafe' and status == 'done'"
     )

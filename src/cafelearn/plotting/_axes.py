@@ -1,4 +1,4 @@
-"""Shared by all displays: axes, escaped text and colours."""
+"""Axes, escaped text and colours for all displays."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ LABEL_LENGTH = 28
 
 
 def group_style(position):
-    """Return colour and marker of a group; the marker changes when the colours are used up."""
+    """Return colour and marker of a group; groups that share a colour differ in the marker."""
     turn, color = divmod(position, len(COLORS))
     return {"color": COLORS[color], "marker": MARKERS[turn % len(MARKERS)]}
 
@@ -28,12 +28,12 @@ def group_style(position):
 def plain_text(name, length=LABEL_LENGTH):
     """Shorten a name to one line and escape it for matplotlib."""
     text = shortened(" ".join(str(name).split()), length)
-    # matplotlib would read text between two dollar signs as mathematics.
+    # matplotlib would parse text between two dollar signs as mathematics.
     return text.replace("$", r"\$")
 
 
 def require_matplotlib(who):
-    """Raise an error that names the command to install if matplotlib is missing."""
+    """Raise an error with the installation command if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -43,7 +43,7 @@ def require_matplotlib(who):
 
 
 def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None):
-    """Return `n_panels` axes as an array: new ones, those given, or the given one divided.
+    """Return an array of `n_panels` axes: in a new figure, as given, or within a given axes.
 
     `figsize` is only used for a new figure. pyplot is not used if axes are given.
     """
@@ -81,8 +81,8 @@ def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
-            f"{who} needs {n_panels} axes, or one that is part of a grid and can be divided; "
-            "got one outside a grid."
+            f"{who} needs {n_panels} axes, or a single subplot of a grid to divide; got axes "
+            "outside a grid."
         )
     grid = place.subgridspec(n_rows, n_columns, width_ratios=width_ratios)
     ax.set_axis_off()

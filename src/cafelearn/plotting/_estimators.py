@@ -1,4 +1,4 @@
-"""Input of the displays: fitted estimators and class labels."""
+"""Validation of the input of displays: fitted estimators, weights and class labels."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from cafelearn._tabular import TabularCAFE
 
 
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):
-    """Raise unless `estimator` is one of `kinds`, and fitted.
+    """Raise unless `estimator` is fitted and an instance of one of `kinds`.
 
     A TabularCAFE is accepted in place of a CAFE. Return the estimator, or the CAFE of a
     TabularCAFE.
@@ -69,7 +69,7 @@ def check_weights_table(who, weights):
     except (TypeError, ValueError) as error:
         raise ValueError(f"{who} needs weights that are numbers, but {error}.") from error
     if not values.size or not np.isfinite(values).all():
-        raise ValueError(f"{who} needs at least one weight, and all weights finite.")
+        raise ValueError(f"{who} needs at least one weight, and finite weights.")
     return weights
 
 
@@ -92,7 +92,7 @@ def check_classes(who, y, n_samples):
 
 
 def match_clusters(codes, labels):
-    """Match classes and clusters one to one to maximise the number of common rows."""
+    """Match classes with clusters one to one, maximising the number of common rows."""
     table = contingency_matrix(codes, labels)
     classes, clusters = linear_sum_assignment(table, maximize=True)
     found = np.unique(labels)

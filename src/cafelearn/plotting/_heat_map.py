@@ -8,11 +8,11 @@ import numpy as np
 from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
-# Cells in inches (width, height): with room for a number, or only for a name.
+# Cell sizes in inches (width, height): with space for a number, or only for a name.
 ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
-FEW = 16  # rows or columns with roomy cells
-LARGEST = 24.0  # inches of a map
-CHARACTER = 0.075  # inches
+FEW = 16  # largest number of rows or columns with roomy cells
+LARGEST = 24.0  # width or height of a map, in inches
+CHARACTER = 0.075  # width in inches
 
 
 class HeatMap(NamedTuple):
@@ -30,7 +30,7 @@ def cell_size(shape):
         roomy if n <= FEW else max(min(narrow, LARGEST / n), 0.01)
         for n, roomy, narrow in zip((rows, columns), ROOMY[::-1], NARROW[::-1], strict=True)
     )
-    # The label of the colour bar needs a minimum height.
+    # Small maps get larger cells, so that the label of the colour bar fits.
     return max(width, 2.4 / columns), max(height, 1.6 / rows)
 
 
@@ -47,7 +47,7 @@ def figure_size(row_names, column_names, length=LABEL_LENGTH):
 def contrast_colors(image, values):
     """Choose black or white text for contrast with the colours of the values."""
     rgba = image.cmap(image.norm(np.asarray(values)))
-    # Transparent cells are white.
+    # Transparent cells show the white background.
     rgb = rgba[..., :3] * rgba[..., 3:] + 1 - rgba[..., 3:]
     luminance = rgb @ (0.2126, 0.7152, 0.0722)
     return np.where(luminance > 0.45, "black", "white")
@@ -67,10 +67,10 @@ def draw_heat_map(
     colorbar_label=None,
     length=LABEL_LENGTH,
 ):
-    """Draw `values` with names at both axes, and numbers in the cells if they fit.
+    """Draw `values` as a heat map with names on both axes.
 
-    If `annotate` is None, numbers are shown if the cells are large enough. Without
-    `colorbar_label` there is no colour bar. Names are shortened to `length` characters.
+    If `annotate` is None, numbers are shown if the cells are large enough. If `colorbar_label`
+    is None, there is no colour bar. Names are shortened to `length` characters.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
@@ -85,7 +85,7 @@ def draw_heat_map(
         colorbar = ax.figure.colorbar(
             image, ax=ax, label=colorbar_label, **_slim(width, height)
         )
-    # Measured again, because the colour bar has reduced the axes.
+    # Measure again, because the colour bar has reduced the axes.
     width, height = cell or _measured_cell(ax, values.shape)
     _name_columns(ax, column_names, width, length)
     _name_rows(ax, row_names, height, length)
@@ -102,7 +102,7 @@ def _measured_cell(ax, shape):
 
 
 def _slim(width, height):
-    """Return options that fix the width and distance of a colour bar for any size of map."""
+    """Return options that keep the width and padding of a colour bar nearly constant."""
     thickness = min(0.2, 0.1 * width)
     return {
         "fraction": min(0.15, 1.5 * thickness / width),
@@ -112,7 +112,7 @@ def _slim(width, height):
 
 
 def _every(room):
-    """Return the step between labelled cells for this cell size in inches."""
+    """Return the step between labelled cells if cells have this size in inches."""
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(room, 1e-9)))
 
 

@@ -34,7 +34,7 @@ class AgreementDisplay:
     names : sequence of str
         A name for each candidate, in the order of the rows.
     chosen : str, default=None
-        The name to mark.
+        The name of the candidate to mark.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class AgreementDisplay:
             rows,
             columns,
             own_figure=ax is None,
-            # Values below 0 are worse than chance; the colours include them only if they occur.
+            # The colours cover negative values (worse than chance) only if they occur.
             limits=(min(0.0, self.agreement.min()), 1.0),
             annotate=annotate,
             cmap=cmap,
@@ -146,8 +146,8 @@ class AgreementDisplay:
 
         Parameters
         ----------
-        estimator : CAFE
-            A fitted CAFE.
+        estimator : CAFE or TabularCAFE
+            A fitted estimator.
         annotate : bool, default=None
             Write the indices into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
@@ -193,7 +193,7 @@ class AgreementDisplay:
                 fill=False,
                 edgecolor=COLORS[5],
                 linewidth=3,
-                # Half of the line width of an outer row's frame is outside the axes.
+                # At the first and last row, half of the line is outside the axes.
                 clip_on=False,
                 zorder=3,
             )

@@ -21,7 +21,7 @@ LEGEND_ROWS = 12
 
 
 class EmbeddingDisplay:
-    """Scatter of two extracted features, by cluster and, beside it, by class.
+    """Scatter plot of two extracted features by cluster and, in a second panel, by class.
 
     Usually created by :meth:`from_estimator`.
 
@@ -33,7 +33,7 @@ class EmbeddingDisplay:
         Cluster of each row.
     y : array-like of shape (n_samples,), default=None
         Class of each row, for a second panel. A class has the colour of its matching
-        cluster, so a row with different colours in the two panels is in the wrong cluster.
+        cluster, so rows in the wrong cluster have different colours in the two panels.
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None
@@ -104,10 +104,10 @@ class EmbeddingDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one; with `y` two, or one that is part of a grid and is divided.
-            None creates a figure.
+            Axes to draw on: one or, with `y`, two. A single subplot is divided if two axes are
+            needed. None creates a figure.
         legend : bool, default=True
-            Name the clusters and classes.
+            Draw a legend.
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
 
@@ -155,18 +155,18 @@ class EmbeddingDisplay:
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
             A fitted estimator.
         X : array-like of shape (n_samples, n_features)
-            Rows to transform: the training data or new ones.
+            Rows to transform: the training data or new rows.
         y : array-like of shape (n_samples,), default=None
             Class of each row, for a second panel.
         components : (int, int), default=(0, 1)
             The two extracted features to show.
         legend : bool, default=True
-            Name the clusters and classes.
+            Draw a legend.
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one; with `y` two, or one that is part of a grid and is divided.
-            None creates a figure.
+            Axes to draw on: one or, with `y`, two. A single subplot is divided if two axes are
+            needed. None creates a figure.
 
         Returns
         -------

@@ -18,7 +18,7 @@ NEEDED = ("share", "value", "first_center", "second_center")
 
 
 class ExplanationDisplay:
-    """Bar chart of the contributions of the features to the assignment of a row.
+    """Bar chart of the contribution of each feature to the assignment of a row.
 
     Usually created by :meth:`from_estimator`.
 
@@ -68,7 +68,7 @@ class ExplanationDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         max_features : int, default=12
-            Number of features to show, those of the largest shares.
+            Number of features to show, those with the largest shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
 
@@ -130,13 +130,13 @@ class ExplanationDisplay:
         Parameters
         ----------
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
-            A fitted model of at least two clusters.
+            A fitted estimator with at least two clusters.
         X : array-like or DataFrame of shape (n_samples, n_features)
             Rows, in the format of ``predict``.
         row : int
             Position of the row in `X`, from 0.
         max_features : int, default=12
-            Number of features to show, those of the largest shares.
+            Number of features to show, those with the largest shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
         ax : matplotlib Axes, default=None

@@ -22,8 +22,8 @@ MOST_COLUMNS = 3
 class LoadingsDisplay:
     """Heat map of loadings: a row per input of the extractor, a column per extracted feature.
 
-    Usually created by :meth:`from_estimator`. If loadings differ by cluster, there is a panel
-    for each cluster.
+    Usually created by :meth:`from_estimator`. If the loadings differ by cluster, each cluster
+    has a panel.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class LoadingsDisplay:
 
     See Also
     --------
-    WeightsDisplay : Which features matter in which cluster.
+    WeightsDisplay : Weight of each feature in each cluster.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class LoadingsDisplay:
             Axes to draw on, one for each panel, or a single subplot to divide. None
             creates a figure.
         max_features : int, default=None
-            Number of inputs to show, those of the largest loadings; None shows all.
+            Number of inputs to show, those with the largest loadings; None shows all.
         annotate : bool, default=None
             Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"
@@ -152,7 +152,7 @@ class LoadingsDisplay:
         estimator : CAFE or TabularCAFE
             A fitted estimator.
         max_features : int, default=None
-            Number of inputs to show, those of the largest loadings; None shows all.
+            Number of inputs to show, those with the largest loadings; None shows all.
         annotate : bool, default=None
             Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"

@@ -25,7 +25,7 @@ WIDTH_OF_DISTRIBUTIONS = 3.2
 
 
 class NoisePairsDisplay:
-    """Weights with the noise pairs marked, and the distributions of noisy and clean weights.
+    """Weights with noise pairs marked, and the distributions of noisy and clean weights.
 
     Usually created by :meth:`from_estimator`.
 
@@ -57,7 +57,7 @@ class NoisePairsDisplay:
 
     See Also
     --------
-    cafelearn.datasets.corrupt : Adds noise, and returns the pairs.
+    cafelearn.datasets.corrupt : Add noise to data, and return the noise pairs.
 
     Examples
     --------
@@ -95,8 +95,8 @@ class NoisePairsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two axes, or one from a grid, which is split. None creates a
-            figure whose size fits the table.
+            Axes to draw on: two, or a single subplot, which is divided. None creates a figure
+            whose size fits the table.
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
@@ -151,20 +151,20 @@ class NoisePairsDisplay:
         im_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
     ) -> Self:
-        """Draw the weights of an estimator that was fitted on corrupted data.
+        """Draw the weights of an estimator fitted to corrupted data.
 
         Classes and clusters are matched to maximise the number of common rows. If their
         numbers differ, unmatched classes or clusters are left out.
 
         Parameters
         ----------
-        estimator : MinkowskiWeightedKMeans or CAFE
-            An estimator fitted on the corrupted data.
+        estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
+            An estimator fitted to the corrupted data.
         noise_pairs : array-like of bool of shape (n_classes, n_features)
-            The pairs, as :func:`cafelearn.datasets.corrupt` returns them: row l belongs to
-            the l-th class in sorted order.
+            The pairs, as returned by :func:`cafelearn.datasets.corrupt`, with the classes in
+            sorted order.
         y : array-like of shape (n_samples,)
-            Class of each row that the estimator was fitted on.
+            Class of each row that the estimator was fitted to.
         class_names : sequence of str, default=None
             Names of the classes in sorted order; None takes the labels in `y`.
         feature_names : sequence of str, default=None
@@ -176,8 +176,7 @@ class NoisePairsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two axes, or one from a grid, which is split. None creates a
-            figure.
+            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
 
         Returns
         -------
@@ -239,7 +238,7 @@ class NoisePairsDisplay:
         for position, (group, color) in enumerate(
             zip(groups, (COLORS[0], COLORS[5]), strict=True)
         ):
-            # Spread the points sideways in a deterministic, irregular order.
+            # Deterministic horizontal jitter.
             jitter = (np.arange(len(group)) * 0.618034) % 1 - 0.5
             points = ax.scatter(
                 position + 0.5 * jitter,

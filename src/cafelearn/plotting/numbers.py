@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class NumberOfClustersDisplay:
     """Stability and score of each number of clusters tried.
 
-    Usually created by :meth:`from_estimator`. For comparison, the values of copies
-    with permuted columns, which have no structure, are drawn as well.
+    Usually created by :meth:`from_estimator`. For comparison, the values for rows with
+    permuted columns, which have no cluster structure, are also drawn.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class NumberOfClustersDisplay:
     lines_ : list of matplotlib Line2D
         Stability of the rows and of the permuted rows, then score of both.
     marks_ : list of matplotlib Line2D
-        The lines that mark the number chosen, one in each panel.
+        The lines that mark the chosen number, one in each panel.
 
     Examples
     --------
@@ -78,8 +78,7 @@ class NumberOfClustersDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one that is part of a grid and is divided. None creates a
-            figure.
+            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
 
         Returns
         -------
@@ -126,11 +125,10 @@ class NumberOfClustersDisplay:
 
         Parameters
         ----------
-        estimator : CAFE or MinkowskiWeightedKMeans
-            Fitted with ``n_clusters="auto"`` or several numbers.
+        estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
+            An estimator fitted with ``n_clusters="auto"`` or several numbers of clusters.
         ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or one that is part of a grid and is divided. None creates a
-            figure.
+            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
 
         Returns
         -------
@@ -148,10 +146,10 @@ class NumberOfClustersDisplay:
         array([2, 3, 4])
         """
         who = f"{cls.__name__}.from_estimator"
-        check_estimator(who, estimator, (CAFE, MinkowskiWeightedKMeans))
-        if estimator.n_clusters_table_ is None:
+        model = check_estimator(who, estimator, (CAFE, MinkowskiWeightedKMeans))
+        if model.n_clusters_table_ is None:
             raise ValueError(
-                f"{who} needs an estimator that has chosen its number of clusters; this one "
-                f"was given n_clusters={estimator.n_clusters}."
+                f"{who} needs an estimator that chose its number of clusters, got one with "
+                f"n_clusters={model.n_clusters}."
             )
-        return cls(estimator.n_clusters_table_).plot(ax)
+        return cls(model.n_clusters_table_).plot(ax)

@@ -1,4 +1,4 @@
-"""ObjectiveDisplay: the objective by iteration, and the bounds of its final value."""
+"""ObjectiveDisplay: the objective by iteration, and the bounds on its final value."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -25,15 +25,15 @@ MANY_ITERATIONS = 40
 class ObjectiveDisplay:
     """The objective after each iteration, and the bounds of Theorem 2 for its last value.
 
-    Usually created by :meth:`from_estimator`. There is one panel for each exponent,
-    because objectives of different exponents have different units.
+    Usually created by :meth:`from_estimator`. Each exponent has a panel, because objectives
+    at different exponents have different units.
 
     Parameters
     ----------
     paths : mapping of float to array-like
         For each exponent p, the objective after each iteration.
     bounds : mapping of float to (float, float), default=None
-        For some exponents, the lower and upper bound of the last value.
+        For some exponents, the lower and upper bounds on the last value.
     chosen : float, default=None
         The exponent to mark.
     stop_reasons : mapping of float to str, default=None
@@ -53,7 +53,7 @@ class ObjectiveDisplay:
     lines_ : list of matplotlib Line2D
         The paths.
     bounds_ : list of matplotlib patch or None
-        The range between the bounds in each panel, None without bounds.
+        The range between the bounds in each panel; None in panels without bounds.
 
     Notes
     -----
@@ -67,9 +67,9 @@ class ObjectiveDisplay:
       the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
       holds for any weights.
 
-    No bounds are drawn for a descent that stopped before it converged or with `tol` above 0,
-    because its weights are not optimal for its last dispersions, nor for uniform weights, to
-    which the theorem does not apply.
+    No bounds are drawn if the descent stopped before it converged or if `tol` is above 0,
+    because the weights are then not optimal for the last dispersions. For uniform weights
+    there are none either, because the theorem does not apply to them.
 
     Examples
     --------
@@ -117,10 +117,10 @@ class ObjectiveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or a single subplot, which is split. None
+            Axes to draw on: one for each exponent, or a single subplot, which is divided. None
             creates a figure.
         bounds : bool, default=True
-            Draw the bounds. Without them small changes of the objective are more visible.
+            Draw the bounds. Small changes of the objective are easier to see without them.
 
         Returns
         -------
@@ -158,13 +158,13 @@ class ObjectiveDisplay:
 
         Parameters
         ----------
-        estimator : MinkowskiWeightedKMeans or CAFE
-            A fitted estimator. For CAFE, the candidates that differ from the chosen one only
-            in the exponent are drawn.
+        estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
+            A fitted estimator. For CAFE, the chosen candidate and those that differ from it
+            only in the exponent are drawn.
         bounds : bool, default=True
             Draw the bounds of Theorem 2.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or a single subplot, which is split. None
+            Axes to draw on: one for each exponent, or a single subplot, which is divided. None
             creates a figure.
 
         Returns
@@ -236,9 +236,9 @@ class ObjectiveDisplay:
 
 
 def _final_bounds(model):
-    """Compute the bounds of the last value of ``objective_path_``, or None.
+    """Compute the bounds on the last value of ``objective_path_``, or return None.
 
-    The notes of ObjectiveDisplay explain the bounds and when there are none.
+    The notes of ObjectiveDisplay describe the bounds and the cases without bounds.
     """
     if model.stop_reason_ != "converged" or model.tol > 0 or model.weighting != "cluster":
         return None
@@ -251,7 +251,8 @@ def _final_bounds(model):
     else:
         offset = model.dispersion_offset
         if isinstance(offset, str):
-            # Recover the constant of "fixed": only the path includes its contribution.
+            # Recover the constant of "fixed": the path includes its contribution, and the
+            # inertia does not.
             offset = max(0.0, (model.objective_path_[-1] - model.inertia_) / share)
         bounds = objective_bounds(D + offset, p)
     return bounds if np.isfinite(bounds).all() else None

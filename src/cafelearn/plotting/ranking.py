@@ -1,4 +1,4 @@
-"""CriticalDifferenceDisplay: average ranks of methods, and which differ significantly."""
+"""CriticalDifferenceDisplay: average ranks of methods and their significant differences."""
 
 import math
 from collections.abc import Sequence
@@ -21,11 +21,10 @@ TICK = 0.25
 
 
 class CriticalDifferenceDisplay:
-    """Critical difference diagram after Demšar.
+    """Critical difference diagram after Demšar (2006).
 
     Methods are placed on an axis of average ranks, the best on the left. A bar joins methods
-    whose ranks differ by less than the critical difference, so that the difference is not
-    significant.
+    whose ranks do not differ significantly, that is, by less than the critical difference.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class CriticalDifferenceDisplay:
             )
         if not self.ranks.index.is_unique:
             raise ValueError(
-                "CriticalDifferenceDisplay needs distinct names of the methods, got "
+                "CriticalDifferenceDisplay needs methods with distinct names, got "
                 f"{list(self.ranks.index)}."
             )
         self.critical_difference = float(critical_difference)
@@ -104,7 +103,7 @@ class CriticalDifferenceDisplay:
         self.groups_ = cliques(self.ranks, self.critical_difference)
         low, high = self._ends()
         reach = max(high - low, self.critical_difference)
-        # Equal ranks still need a visible bar.
+        # The overhang makes a bar between equal ranks visible.
         spans = self._spans(overhang=0.01 * reach)
         levels = _bar_levels(spans, gap=0.02 * reach)
         first_label = FIRST_BAR + BETWEEN_BARS * (max(levels, default=0) + 1) + 0.6
@@ -196,7 +195,7 @@ class CriticalDifferenceDisplay:
                 )
 
     def _draw_ruler(self, low):
-        """Draw the critical difference as a length on the axis."""
+        """Draw the critical difference as a ruler above the axis."""
         end = low + self.critical_difference
         self._line((low, end), (RULER_HEIGHT, RULER_HEIGHT), linewidth=1.2)
         for x in (low, end):
@@ -219,7 +218,7 @@ class CriticalDifferenceDisplay:
     def _draw_labels(self, low, high, first_label, highlight):
         """Draw the labels of the better half on the left, and the others on the right.
 
-        The outermost ranks have the topmost labels, so that no two lines cross.
+        The outermost ranks have the topmost labels, so that the lines do not cross.
         """
         gap = 0.02 * (high - low)
         n_left = math.ceil(len(self.ranks) / 2)
@@ -249,7 +248,7 @@ class CriticalDifferenceDisplay:
 def _bar_levels(spans, gap):
     """Assign each bar the first level on which it does not overlap an earlier bar.
 
-    Bars on one level are at least `gap` apart, so that they do not look like one.
+    Bars on one level are at least `gap` apart, so that they do not look like a single bar.
     """
     ends, levels = [], []
     for first, last in spans:

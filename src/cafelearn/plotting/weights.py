@@ -39,12 +39,11 @@ class WeightsDisplay:
     text_ : ndarray of shape (n_clusters, n_features) of matplotlib Text, or None
         The numbers in the cells.
     colorbar_ : matplotlib Colorbar or None
-        The colour bar. A line marks 1 / n_features, the weight of each feature if all
-        are equal.
+        The colour bar. A line marks the uniform weight 1 / n_features.
 
     See Also
     --------
-    NoisePairsDisplay : The same with the known noise pairs marked.
+    NoisePairsDisplay : Heat map of weights with known noise pairs marked.
 
     Examples
     --------
@@ -81,7 +80,7 @@ class WeightsDisplay:
         max_features : int, default=None
             Number of features to show, those with the largest spread; None shows all.
         sort_features : bool, default=False
-            Sort the features by their spread: the largest weight minus the smallest, over
+            Sort the features by their spread, the largest minus the smallest weight over the
             clusters.
         annotate : bool, default=None
             Write the weights into the cells; None does so if they fit.
@@ -91,7 +90,7 @@ class WeightsDisplay:
             Draw a colour bar.
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`;
-            ``{"norm": "log"}`` resolves small weights.
+            ``{"norm": "log"}`` makes differences between small weights visible.
 
         Returns
         -------
@@ -142,7 +141,7 @@ class WeightsDisplay:
 
         Parameters
         ----------
-        estimator : MinkowskiWeightedKMeans or CAFE
+        estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
             A fitted estimator.
         feature_names : sequence of str, default=None
             Names of the features; None means those seen in `fit`, or x0, x1, ...
@@ -198,7 +197,7 @@ class WeightsDisplay:
                 f"got {max_features!r}."
             )
         values = self.weights.to_numpy(dtype=np.float64)
-        # Equal spreads, such as 0 with a single cluster, are ordered by the largest weight.
+        # Ties in the spread, as with a single cluster, are ordered by the largest weight.
         order = np.lexsort((-values.max(axis=0), -np.ptp(values, axis=0)))
         chosen = order[:count]
         return chosen if sort_features else np.sort(chosen)

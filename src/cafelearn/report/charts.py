@@ -22,7 +22,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Chart:
-    """Dots, joined by a line or not, with ticks in drawing units."""
+    """Dots, optionally joined by a line, with ticks in drawing units."""
 
     label: str
     x_label: str
@@ -40,9 +40,10 @@ class Chart:
 
 
 def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
-    """Place points in a drawing; thin very many evenly, keeping both ends.
+    """Convert points to a Chart.
 
-    Points that are not finite are left out.
+    Points that are not finite are left out. Of more than MOST_DOTS points, an evenly spaced
+    selection is kept, including both ends.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -91,6 +92,6 @@ def _span(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     room = (high - low) * 0.06
-    # All values equal: any span with the value in the middle.
+    # If all values are equal, put them in the middle of an arbitrary span.
     room = room or abs(high) * 0.1 or 1.0
     return low - room, high + room

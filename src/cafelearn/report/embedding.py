@@ -1,4 +1,4 @@
-"""The extracted features as the data of a scatter plot."""
+"""Data of the scatter plot of extracted features."""
 
 import numpy as np
 import pandas as pd
@@ -8,12 +8,12 @@ from cafelearn.report.page import short
 MOST_POINTS = 5_000
 # Number of extracted features offered as axes.
 MOST_AXES = 8
-# Smallest number of points drawn from a cluster; fewer if there are many clusters.
+# Minimum number of points drawn from a cluster, reduced if there are many clusters.
 AT_LEAST = 20
 
 
 def embedding(facts) -> dict:
-    """Return the points, their names and groups, and the axes to choose from."""
+    """Return the names of the points, their coordinates on each axis, and their groups."""
     rows = sample(facts.labels, facts.n_clusters)
     features = facts.features[:, :MOST_AXES]
     # Extracted features are numbered from 1, clusters from 0.
@@ -56,5 +56,5 @@ def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
 
 
 def _digits(values):
-    """Round to five digits, which suffice on a screen; None for values that are not finite."""
+    """Round to five significant digits; values that are not finite become None."""
     return [float(f"{v:.5g}") if np.isfinite(v) else None for v in values.tolist()]

@@ -1,4 +1,4 @@
-"""write_experiment_report: the runs of an experiment as one HTML file."""
+"""write_experiment_report: write a report on an experiment as one HTML file."""
 
 import io
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ def write_experiment_report(
 
     See Also
     --------
-    write_fit_report : A report on a single fit.
-    cafelearn.experiments.compare.compare : The numbers of the report.
+    write_fit_report : Write a report on a single fit.
+    cafelearn.experiments.compare.compare : Compute the numbers of the report.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def _diagram(ranking):
     display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
     drawn, figure = io.BytesIO(), None
     try:
-        # Without a date and random identifiers, so that equal runs give equal reports.
+        # Omit the date and random identifiers, so that equal runs give equal diagrams.
         with rc_context({"svg.hashsalt": "cafelearn"}):
             figure = display.plot().figure_
             options = {"transparent": True, "bbox_inches": "tight", "metadata": {"Date": None}}

@@ -1,4 +1,4 @@
-"""The facts behind the sections of a fit report, measured once."""
+"""Quantities that the sections of a fit report share, each computed once."""
 
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn._validation import check_data, is_dask
 from cafelearn.diagnosis import SEVERE
 
-# Up to this number, candidates are listed in the order of `candidates_`.
+# Up to this many candidates are listed in the order of `candidates_`.
 FEW = 10
 # Number of lines per cluster about its differences, and about its highest weights.
 MOST_LINES = 4
@@ -29,9 +29,9 @@ KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 class Facts:
     """A fitted estimator, its rows, and the statistics that the sections share.
 
-    `given` holds the rows in the format of `estimator`. `cafe` is its CAFE, or None for
-    mwk-means. `inner` is that CAFE or the mwk-means itself. `rows` holds the rows in the format
-    of `inner`: encoded, if the estimator is a TabularCAFE.
+    `given` holds the rows as passed to `estimator`. `cafe` is the CAFE of the estimator, or
+    None for mwk-means. `inner` is this CAFE or the mwk-means. `rows` holds the rows as passed
+    to `inner`: they are encoded if the estimator is a TabularCAFE.
     """
 
     def __init__(self, estimator, X, row_ids=None, y=None):
@@ -60,7 +60,7 @@ class Facts:
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
         self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
-        # Fits to Dask collections have no labels in memory, so a report may show any rows.
+        # A fit to a Dask collection has no labels in memory, so X may be any sample of rows.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
         self.labels = self.inner.predict(self.rows) if lazy else fitted
@@ -85,8 +85,8 @@ class Facts:
         values = list(values)
         if len(values) != self.n_rows:
             raise ValueError(
-                f"write_fit_report needs one of {name} for each of the {self.n_rows} rows, "
-                f"got {len(values)}."
+                f"write_fit_report needs one value of {name} for each of the {self.n_rows} "
+                f"rows, got {len(values)}."
             )
         return values
 
@@ -163,7 +163,7 @@ class Facts:
 
     @property
     def family(self):
-        """Positions of the candidates that differ from the chosen one only in p."""
+        """Positions of the chosen candidate and of those that differ from it only in p."""
         return family_positions(self.candidates)
 
     @property
@@ -193,7 +193,7 @@ class Facts:
 
 
 def _only_one(model):
-    """Make a table of candidates with one mwk-means."""
+    """Make a table like `candidates_` for a single mwk-means."""
     has_offset = model.weighting != "uniform"
     settings = {
         "scaling": "none",

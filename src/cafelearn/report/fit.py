@@ -1,4 +1,4 @@
-"""write_fit_report: a fitted estimator and its data as one HTML file."""
+"""write_fit_report: write a report on a fitted estimator as one HTML file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,23 +31,24 @@ def write_fit_report(
 
     The report has the findings of ``diagnosis_``, a summary, the profiles of the clusters and
     their feature weights, the extracted features and their loadings, the choice of the number
-    of clusters, the candidates and their agreement, the rows of small margin, the starts, the
-    claims of the theory checked on this fit, the data, and code that repeats the fit. A
-    MinkowskiWeightedKMeans has no candidates and no extracted features; its report shows the
-    distances to the centres instead. The file loads nothing from the network. It contains
-    names, statistics and the extracted features of up to about 5,000 rows, but not the data.
+    of clusters, the candidates and their agreement, the rows with small margins, the starts,
+    the claims of the theory checked on this fit, statistics of the data, and code that repeats
+    the fit. The report of a MinkowskiWeightedKMeans has no candidates, and shows the distances
+    to the centres instead of extracted features. The file loads nothing from the network. It
+    contains names, statistics and the extracted features of up to about 5,000 rows, but not
+    the data.
 
     Parameters
     ----------
     estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
         A fitted estimator.
     X : array-like or DataFrame of shape (n_samples, n_features)
-        The data it was fitted on. After a fit to a Dask collection, a sample of the rows;
-        the report then mentions the sample.
+        The data that the estimator was fitted on. After a fit to a Dask collection, pass a
+        sample of its rows; the report states that it shows a sample.
     path : str or Path
         The file to write.
     row_ids : sequence of length n_samples, default=None
-        Names of the rows; ``None`` means the index of a data frame, or else their numbers.
+        Names of the rows; ``None`` means the index of a data frame, or row numbers.
     y : sequence of length n_samples, default=None
         Known classes to compare the clusters with.
     title : str, default=None
@@ -69,7 +70,7 @@ def write_fit_report(
 
     See Also
     --------
-    write_experiment_report : A report on many runs.
+    write_experiment_report : Write a report on many runs.
 
     Examples
     --------

@@ -10,9 +10,9 @@ MOST_CELLS = 10_000
 
 
 def loadings_table(facts) -> Table | None:
-    """Tabulate the loadings of the first extracted features, the largest first.
+    """Tabulate the loadings of the first extracted features, largest loadings first.
 
-    Return None if the fit has no loadings.
+    Return None if the extractor has no loadings.
     """
     if facts.cafe is None or not has_loadings(facts.cafe.extractor_):
         return None

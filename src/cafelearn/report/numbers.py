@@ -1,4 +1,4 @@
-"""The choice of the number of clusters in a fit report: a sentence, two charts, a table."""
+"""The section of a fit report about the choice of the number of clusters."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def numbers_section(facts) -> dict | None:
 
 
 def _chart(table, name, unit):
-    """Draw a line chart over the numbers of clusters."""
+    """Draw the column `name` of the table against the number of clusters."""
     measured = table[table[name].notna()]
     tips = [
         f"{k} clusters{', chosen' if row['chosen'] else ''}\n{name} {number(row[name])}\n"
@@ -58,7 +58,7 @@ def _table(table):
         rows.append([count_cell(k, mark), *cells])
     return Table(
         "numbers-table",
-        "Numbers of clusters tried; permuted: the same for rows without structure",
+        "Numbers of clusters tried; permuted: the same for rows with permuted columns",
         [Column("clusters"), *(Column(name) for name in columns.values())],
         rows,
     )

@@ -55,7 +55,7 @@ def check_ready(caller, path, force):
 
 
 def environment(caller):
-    """Make the Jinja environment, which escapes everything but the package's own markup."""
+    """Make the Jinja environment, which escapes everything except the package's own markup."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
@@ -77,7 +77,7 @@ def environment(caller):
 
 
 def number(value, digits=3) -> str:
-    """Format a number with `digits` significant digits; empty for a missing one."""
+    """Format a number with `digits` significant digits; return "" if it is missing."""
     if value is None or np.isnan(value):
         return ""
     if abs(value) >= 10**digits and abs(value) < 1e6:
@@ -91,7 +91,7 @@ def count(value) -> str:
 
 
 def short(text, length=LONGEST_NAME) -> str:
-    """Convert an object to text of limited length; a filter of the templates."""
+    """Convert an object to text of limited length; also a filter of the templates."""
     return shortened(text, length)
 
 
@@ -109,7 +109,7 @@ def image(path) -> str:
     kinds = {".png": "image/png", ".svg": "image/svg+xml"}
     if path.suffix.lower() not in kinds:
         raise ValueError(
-            f"A figure of a report needs to be a .png or .svg file, got {path.name!r}."
+            f"A figure of a report must be a .png or .svg file, got {path.name!r}."
         )
     return encoded(path.read_bytes(), kinds[path.suffix.lower()])
 

@@ -17,7 +17,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# Absolute z that gets the darkest shade.
+# Absolute value of z with the darkest shade.
 DARKEST_Z = 4
 CONFIGURATION_COLUMNS = (
     Column("data set", numeric=False, choose=True),
@@ -107,7 +107,7 @@ def cells_table(comparison) -> Table:
     names = ("ours", "std", "versions", "published", "published std", "z")
     return Table(
         "cells-table",
-        "Every cell with the published one; z is the difference in standard errors",
+        "Our mean and the published mean of every cell; z is the difference in standard errors",
         [
             *CONFIGURATION_COLUMNS,
             Column("method", numeric=False, choose=True),
@@ -119,7 +119,7 @@ def cells_table(comparison) -> Table:
 
 
 def z_table(comparison) -> Table | None:
-    """Tabulate z by configuration and method as a heat map; None if there is no z."""
+    """Tabulate z by configuration and method as a heat map; return None without any z."""
     cells = comparison.cells[comparison.cells["z"].notna()]
     if cells.empty:
         return None
@@ -234,10 +234,10 @@ def tests_table(comparison) -> Table:
         ]
         for test in comparison.tests.itertuples()
     ]
-    names = ("configurations", "wins", "loses", "mean difference", "median", "p", "p (Holm)")
+    names = ("configurations", "wins", "losses", "mean difference", "median", "p", "p (Holm)")
     return Table(
         "tests-table",
-        "Wilcoxon's signed-rank test over configurations; bold: at most 0.05 by Holm's rule",
+        "Wilcoxon's signed-rank test over configurations; bold: p (Holm) at most 0.05",
         [Column("pair", numeric=False), *(Column(name) for name in names)],
         rows,
     )
@@ -306,7 +306,7 @@ def improvement_table(comparison) -> Table:
 
 
 def time_table(results) -> Table | None:
-    """Tabulate the run times of each method; None if none were recorded."""
+    """Tabulate the run times of each method; return None if no times were recorded."""
     timed = results[results["seconds"].notna()]
     if timed.empty:
         return None
@@ -330,7 +330,7 @@ def time_table(results) -> Table | None:
     names = ("runs", "median", "mean", "longest", "total")
     return Table(
         "time-table",
-        "Seconds of a run",
+        "Seconds per run",
         [Column("method", numeric=False), *(Column(name) for name in names)],
         rows,
         measure="mean seconds",

@@ -28,12 +28,12 @@ MOST_CLASSES = 40
 DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster.
 MOST_PAIRS = 10_000_000
-# A start reached the best one if their objectives differ by at most this relative difference.
+# Relative difference up to which a start counts as reaching the best objective.
 SAME_OBJECTIVE = 1e-6
 
 
 def data_table(facts) -> Table:
-    """Tabulate smallest, mean and largest value of each feature and its share of zeros."""
+    """Tabulate summary statistics of each feature in its own units."""
     X = facts.X[:, :MOST_FEATURES]
     low, high, gaps = extremes(X)
     mean, spread = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
@@ -41,7 +41,7 @@ def data_table(facts) -> Table:
     if gaps:
         mean, variance = observed_moments(X)
         spread, observed = np.sqrt(variance), np.maximum((~np.isnan(X)).sum(axis=0), 1)
-    # A mean within rounding error of zero is zero.
+    # Set means within rounding error of zero to zero.
     mean[np.abs(mean) < 1e-12 * (np.abs(low) + np.abs(high))] = 0.0
     columns = [
         low,
@@ -77,9 +77,9 @@ def weights_table(facts) -> Table:
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
-    # Of equal weights, none is marked as the largest.
+    # With uniform weights, no cell gets the darkest shade.
     top = 1.0 if facts.is_uniform else float(weights.max()) or 1.0
-    # Two digits of the weight 1 / m.
+    # At least two significant digits for the weight 1 / m.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
     rows = [
         [
@@ -141,7 +141,7 @@ def restarts_table(facts) -> Table:
         [
             Column("candidate", numeric=False),
             *(Column(name) for name in names),
-            Column("stopped because", numeric=False),
+            Column("stop reason", numeric=False),
         ],
         rows,
         shown=12,
@@ -161,9 +161,10 @@ def _above_best(objectives):
 
 
 def restart_charts(facts) -> list[dict]:
-    """Draw the objective of the best start by iteration and the final ones of all starts.
+    """Draw two charts for the chosen candidate and for each that differs from it only in p.
 
-    One pair of charts for the chosen candidate and each that differs from it only in p.
+    One shows the objective of the best start by iteration, the other the final objectives of
+    all starts.
     """
     made = []
     for i in facts.family:
@@ -205,7 +206,7 @@ def restart_charts(facts) -> list[dict]:
 
 
 def certificate_section(facts) -> dict:
-    """Check the claims of the paper on the chosen model, or give the reason why not."""
+    """Check the claims of the paper on the chosen model, or explain why that is impossible."""
     if facts.is_sample:
         return {
             "table": None,
@@ -227,8 +228,8 @@ def certificate_section(facts) -> dict:
     if pairs > MOST_PAIRS:
         return {
             "table": None,
-            "remark": "The claims compare all pairs of features in each cluster: for "
-            f"{count(facts.X.shape[1])} features these are {count(pairs)} pairs, too many "
+            "remark": "The claims compare all pairs of features in each cluster. "
+            f"For {count(facts.X.shape[1])} features there are {count(pairs)} pairs, too many "
             "for this report. Call cafelearn.theory.certificate on the model to check them.",
         }
     table = certificate(facts.model, facts.scaled)
@@ -313,7 +314,7 @@ def doubtful_table(facts) -> Table:
 
 
 def classes_section(facts) -> dict | None:
-    """Compare the clusters with the given classes; None without classes."""
+    """Compare the clusters with the given classes; return None if there are none."""
     if facts.classes is None:
         return None
     names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]

@@ -1,4 +1,4 @@
-"""Tables of a report, plain or as heat maps, as input of the template."""
+"""Tables of a report, plain or as heat maps, in the form that the templates render."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LONG = 40  # characters of a name
 
 
 class Cell(NamedTuple):
-    """One cell: text, sort key, shade in percent, extra text of the tooltip, and mark."""
+    """One cell: text, sort key, shade in percent, extra text of the tooltip, CSS classes."""
 
     text: str
     value: float | str | None = None
@@ -42,8 +42,8 @@ class Column:
 class Table:
     """A table with a caption; the first cell of each row is its name.
 
-    With `measure` the table is a heat map. Its tooltips show the name in `measure` with the
-    value and, if `extra` is given, the name in `extra` with the `extra` of the cell.
+    A table with a `measure` is a heat map. Its tooltips show `measure` and the value, then the
+    `extra` of the table, if given, and the `extra` of the cell.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Table:
 
     @property
     def has_long_names(self):
-        """Whether row names are so long that a narrow column would make rows tall."""
+        """Whether a row name is so long that it would wrap over many lines."""
         return any(len(row[0].text) > LONG for row in self.rows)
 
     @property
@@ -88,7 +88,7 @@ def text_cell(value, mark=None) -> Cell:
 
 
 def number_cell(value, digits=3, mark=None) -> Cell:
-    """Make a cell of a number, sorted by more digits than it shows."""
+    """Make a cell of a number; its sort key has more digits than are shown."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     return Cell(number(value, digits), _sort_key(value), mark=mark)
@@ -100,7 +100,7 @@ def count_cell(value, mark=None) -> Cell:
 
 
 def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
-    """Make a cell of a heat map; `share`, in [0, 1] or, if diverging, [-1, 1], is its shade."""
+    """Make a cell of a heat map; its shade `share` is in [0, 1], or [-1, 1] if diverging."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     shade = round(100 * float(np.clip(share, -1, 1)))
@@ -109,12 +109,12 @@ def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
 
 
 def _sort_key(value):
-    """Round to six digits, which are enough for sorting and keep the file small."""
+    """Round to six significant digits, to keep the file small."""
     return f"{value:.6g}"
 
 
 def kept_features(weights):
-    """Select the features to show: those with the largest weights, if there are too many."""
+    """Return the features to show, largest weights first; leave out the rest if too many."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
     order = np.argsort(-weights.max(axis=0), kind="stable")
     return order[:most]

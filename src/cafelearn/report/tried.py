@@ -12,7 +12,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# With more candidates the columns would be too narrow, so only the best are compared.
+# Only this many of the best candidates are compared, because more columns would be too narrow.
 MOST_COMPARED = 10
 # Longer names are replaced by numbers in the header of the heat map.
 SHORT_NAME = 8
@@ -24,7 +24,7 @@ def shown_name(facts, i) -> str:
 
 
 def candidates_table(facts) -> Table:
-    """Tabulate settings, score, sizes and agreement with the chosen candidate."""
+    """Tabulate settings, score, agreement and cluster sizes of the candidates."""
     rows = []
     for i in facts.order:
         row = facts.candidates.iloc[i]
@@ -62,7 +62,10 @@ def candidates_table(facts) -> Table:
 
 
 def agreement_table(facts) -> Table | None:
-    """Tabulate the adjusted Rand indices between the best candidates; None for a single one."""
+    """Tabulate the adjusted Rand indices between the best candidates.
+
+    Return None if there is only one candidate.
+    """
     if len(facts.names) == 1:
         return None
     compared, agreement = facts.order[:MOST_COMPARED], facts.cafe.agreement_

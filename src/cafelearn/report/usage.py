@@ -1,4 +1,4 @@
-"""Code in a report that repeats and uses the fit."""
+"""Write the code in a report that repeats the fit and applies it to new rows."""
 
 import inspect
 import re
@@ -21,9 +21,10 @@ IMPORTS = {
 
 
 def snippet(facts, read=None) -> str:
-    """Write code that repeats the fit and uses it.
+    """Write code that repeats the fit and applies it to new rows.
 
-    `read` is an expression that reads the table; without it the code assumes a variable `X`.
+    `read` is an expression that reads the table. If it is None, the code assumes a variable
+    `X`.
     """
     code = Code()
     name, model = _model_code(facts, code)
@@ -44,7 +45,7 @@ def snippet(facts, read=None) -> str:
     if cafe is not None:
         steps += [
             (f"new_features = {name}.transform(new_rows)", "their features"),
-            (f"margin = {name}.assignment_margin(new_rows)", "near 0 is doubtful"),
+            (f"margin = {name}.assignment_margin(new_rows)", "doubtful if near 0"),
         ]
     else:
         steps.append((f"distances = {name}.transform(new_rows)", "to each centre"))
@@ -66,12 +67,12 @@ class Code:
             for step in steps
         ]
         before = [*self.before, ""] if self.before else []
-        # import lines before from lines, as formatters have it.
+        # Sort "import" lines before "from" lines, as formatters do.
         imports = sorted(self.imports, key=lambda line: (line.startswith("from"), line))
         return "\n".join([*imports, "", *before, *lines]) + "\n"
 
     def literal(self, value):
-        """Write a value as code; None if that is impossible."""
+        """Write a value as code; return None if it has no literal."""
         if isinstance(value, np.bool_ | np.number):
             value = value.item()
         if isinstance(value, BaseEstimator):
@@ -118,8 +119,8 @@ def _same(value, default):
 
 
 def _model_code(facts, code):
-    """Return the name of the model's variable and the code that makes it."""
-    # For a table, show the estimator as given: the fitted copy also has the table's groups.
+    """Return the variable name of the model and the code that makes the model."""
+    # For a table, show the estimator as given: the fitted copy also has `feature_groups`.
     given = facts.estimator.cafe if facts.is_table else None
     inner = facts.inner if given is None else given
     kind = type(inner).__name__
@@ -137,13 +138,13 @@ def _model_code(facts, code):
 
 
 def _block(lines, depth):
-    """Indent lines of arguments, with commas except after comments."""
+    """Indent lines of arguments and end them with commas, except comments."""
     indent = "    " * depth
     return "".join(f"{indent}{line}{'' if line[0] == '#' else ','}\n" for line in lines)
 
 
 def _rows_code(facts, code, read):
-    """Add the code that makes the rows and return their variable."""
+    """Add the code that makes the rows; return the name of their variable."""
     names = getattr(facts.inner, "feature_names_in_", None)
     if read is not None:
         code.imports.update(line for start, line in IMPORTS.items() if re.search(start, read))
@@ -163,7 +164,7 @@ def _rows_code(facts, code, read):
 
 
 def _listed(names):
-    """Write a list of names, on several lines if they are many."""
+    """Write a list of names, on several lines if it is long."""
     shown = [repr(str(name)) for name in names]
     if sum(map(len, shown)) + 2 * len(shown) < WIDTH - 12:
         return f"[{', '.join(shown)}]"
@@ -177,7 +178,7 @@ def _listed(names):
 
 
 def _comment(text, most=6):
-    """Write a comment of a few lines at most."""
+    """Wrap a comment, and cut it after `most` lines."""
     lines, line = [], "#"
     for word in text.split(" "):
         if len(line) + len(word) + 1 > WIDTH:

@@ -1,4 +1,4 @@
-"""A fit report in words: the summary, the key numbers and the cards of the clusters."""
+"""The summary, the key numbers and the cluster cards of a fit report."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ RESCALINGS = {
 }
 SCALINGS = {
     "range": "centred and divided by its range",
-    "standard": "brought to mean 0 and variance 1",
+    "standard": "scaled to mean 0 and variance 1",
     "none": "left in its own units",
 }
 
@@ -43,7 +43,7 @@ def summary(facts) -> str:
     if k > 1:
         sentences.append(
             f"Half of the rows have an assignment margin above {number(middle, 2)}; one row in "
-            f"twenty has a margin below {number(low, 2)} (1 is at a centre, 0 half way between "
+            f"twenty has a margin below {number(low, 2)} (1 is at a centre, 0 halfway between "
             "two)."
         )
     return " ".join(sentences)
@@ -98,12 +98,12 @@ def cluster_cards(facts) -> list[dict]:
 
 
 def feature_text(variable, category) -> str:
-    """Format a variable, or one category of it."""
+    """Format the name of a variable, or of one of its categories."""
     return str(variable) if category is None else f"{variable}: {category}"
 
 
 def _columns(facts):
-    """Count the columns of a table and its encoded features, or the features alone."""
+    """Describe the number of columns of a table and of encoded features, or of features."""
     features = _plural(facts.X.shape[1], "feature")
     encoder = facts.estimator.encoder_ if facts.is_table else None
     if encoder is None or not encoder.categories_:

@@ -1,4 +1,4 @@
-// The scatter plot: one path per group, so thousands of points are a handful of elements.
+// The scatter plot. Each group is one path, so thousands of points need few elements.
 {
   const SVG = "http://www.w3.org/2000/svg";
   const COLOURS = 8;

@@ -1,5 +1,5 @@
-// Tables: sort by a column, find by name, choose by value, show all. The rows are in the
-// page already; this moves and hides them.
+// Sort tables by a column, search and filter their rows, show all rows, hide columns. The page
+// contains all rows; this script moves and hides them.
 {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -58,7 +58,7 @@
     function sort(head) {
       const index = heads.indexOf(head);
       const numeric = head.classList.contains("numeric");
-      // Numbers are first sorted from the largest down, names from A to Z.
+      // The first click sorts numbers in descending order and names from A to Z.
       const turns = numeric ? ["descending", "ascending"] : ["ascending", "descending"];
       const next = turns[turns.indexOf(head.getAttribute("aria-sort")) + 1] ?? "none";
       for (const other of heads) other.setAttribute("aria-sort", "none");

@@ -25,7 +25,7 @@
   system.addEventListener("change", apply);
   apply();
 
-  // The section in view is marked in the navigation.
+  // Mark the section in view in the navigation.
   const links = new Map(
     [...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {

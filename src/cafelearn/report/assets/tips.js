@@ -1,10 +1,11 @@
-// Tooltips by pointer and by focus, for screen readers as well. Text only, no markup.
+// Tooltips on hover and on keyboard focus; those on focus are also read by screen readers.
+// Tooltips are plain text without markup.
 const tips = (() => {
   const box = document.getElementById("tip");
   const live = document.getElementById("live");
 
-  // Anchor of a tooltip opened by key: it stays with its element while the page scrolls. A
-  // tooltip under the pointer has no anchor and is hidden.
+  // Anchor of a tooltip opened by keyboard, which follows its element while the page scrolls.
+  // A tooltip opened by pointer has no anchor and is hidden on scroll.
   let anchor = null;
   const pointer = { x: NaN, y: NaN };
 
@@ -33,8 +34,8 @@ const tips = (() => {
     box.hidden = true;
   }
 
-  // Scrolling under a resting pointer also sends pointer events: they must not hide a tooltip
-  // opened by key.
+  // Scrolling under a resting pointer also sends pointer events. They must not hide a tooltip
+  // opened by keyboard.
   function rests(event) {
     return anchor !== null && event.clientX === pointer.x && event.clientY === pointer.y;
   }
@@ -77,7 +78,7 @@ const tips = (() => {
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
   });
-  // Registered last, so that the other listeners still see that the pointer has moved.
+  // On window, so that it runs after the other listeners, which compare with the old position.
   window.addEventListener("pointermove", (event) => {
     [pointer.x, pointer.y] = [event.clientX, event.clientY];
   });
@@ -92,7 +93,7 @@ const tips = (() => {
     else hide();
   }, { passive: true, capture: true });
 
-  // One stop for the tab key per heat map or chart; arrow keys walk inside.
+  // Each heat map or chart is one tab stop; arrow keys move within it.
   function walk(from, to) {
     if (!to) return;
     from.setAttribute("tabindex", "-1");
