@@ -107,6 +107,20 @@ def test_dispersions_about_centres_of_heavy_tails_are_the_smallest(p, dtype, acc
         assert found <= (1 + accuracy) * best, seed
 
 
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 5e-9), (np.float32, 1e-5)])
+@pytest.mark.parametrize("p", [1.001, 1.01, 1.1, 1.3])
+def test_a_heavy_member_is_the_centre(p, dtype, accuracy):
+    """The number next to it is within the accuracy, but its dispersion is far larger."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, weights = rng.normal(7, 1, 3).astype(dtype), np.array([1e5, 1e-5, 1e-5])
+        model = fit(x[:, None], 1, p=p, n_init=1, sample_weight=weights)
+        away = np.abs(x.astype(np.longdouble) - model.cluster_centers_[0, 0])
+        at_member = np.abs(x.astype(np.longdouble) - x[0])
+        found, best = (weights @ way ** np.longdouble(p) for way in (away, at_member))
+        assert found <= (1 + accuracy) * best, seed
+
+
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-7), (np.float32, 1e-4)])
 @pytest.mark.parametrize("p", [3.0, 4.0, 5.0])
 def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):

@@ -7,6 +7,7 @@ from numba.core.errors import NumbaError
 
 from cafelearn._solver.kernels.compiling import ENTRY, EXACT, MAKES, SUMS
 from cafelearn._solver.kernels.power import (
+    _monomials,
     add_powers,
     add_products,
     add_relative_powers,
@@ -34,6 +35,14 @@ def test_arrays_are_borrowed():
 
     with pytest.raises(NumbaError):
         part(np.arange(3.0))
+
+
+def test_coefficients_of_zero_are_kept(monkeypatch):
+    """Near an integer exponent the highest may be 0, at p = 4.999113084153957 for example."""
+    series = np.r_[1.5, 0.5, np.zeros(10)]
+    monkeypatch.setattr(np.polynomial.chebyshev, "chebinterpolate", lambda *_: series)
+    found = _monomials(None, 1.0, 2.0, 12)
+    assert np.array_equal(found, [1.5, 1.0, *np.zeros(10)])
 
 
 def bases(dtype, low, high, n=4096):

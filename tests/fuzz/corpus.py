@@ -104,6 +104,20 @@ CORPUS = [
     FIT
     | {"seed": 1565036918, "kind": "heavy_tails", "rows": 63, "columns": 8}
     | {"dtype": "float64", "weights": "wide", "n_clusters": 1, "p": 3.1304878261715454},
+    # A heavy member next to the centre, one number away, that made most of the dispersion.
+    FIT
+    | {"seed": 497074299, "rows": 16, "columns": 12, "weights": "wide", "p": 1.001}
+    | {"offset": 0.001},
+    FIT
+    | {"seed": 132797700, "kind": "constants", "rows": 3, "weights": "wide", "n_clusters": 2}
+    | {"p": 1.1, "offset": "fixed"},
+    FIT
+    | {"seed": 664983566, "kind": "constants", "rows": 20, "columns": 16, "weights": "wide"}
+    | {"n_clusters": 5, "p": 1.02, "offset": 0.001},
+    # A power whose polynomial has a highest coefficient of 0.
+    FIT
+    | {"seed": 1456106920, "kind": "tiny", "rows": 2, "columns": 1, "dtype": "float64"}
+    | {"n_clusters": 1, "p": 4.999113084153957, "weighting": "uniform"},
     # A Feather file with damaged notes of pandas.
     {"what": "tables", "how": "bytes", "seed": 1155730646, "file": 9},
     {"what": "tables", "how": "bytes", "seed": 1175949915, "file": 9},

@@ -267,18 +267,18 @@ def _narrow(cell, z, value):
 
 
 @njit(**EXACT)
-def _next_place(cell, sums, value, target, p, single):
+def _next_place(cell, sums, value, root, p, single):
     """Return the next point of the search, or NaN if it ends.
 
-    The first choice is the target, then a step with the slope of the last search or of the last
-    two points, then the secant of the bracket, then its middle. The search ends if the bracket
-    contains no other number or after too many passes.
+    The first choice is the estimated root, then a step with the slope of the last search or of
+    the last two points, then the secant of the bracket, then its middle. The search ends if the
+    bracket contains no other number or after too many passes.
     """
     z, low, high = cell[CENTER], cell[LOW], cell[HIGH]
+    root = rounded(root, single)
     if cell[PASSES] <= PATIENCE:
-        target = rounded(target, single)
-        if low < target < high:
-            return target
+        if low < root < high:
+            return root
         if cell[PASSES] == 1:
             slope = cell[SLOPE]
         else:
@@ -295,7 +295,11 @@ def _next_place(cell, sums, value, target, p, single):
         if low < target < high:
             return target
     target = rounded(low + 0.5 * (high - low), single)
-    return target if low < target < high and cell[PASSES] <= 2 * PATIENCE else np.nan
+    if low < target < high:
+        return target if cell[PASSES] <= 2 * PATIENCE else np.nan
+    # A heavy member at the other end makes most of the spread here if the root is next to it.
+    member = sums[BELOW] if value > 0 else sums[ABOVE]
+    return member if p < 2 and root == member != z and low <= member <= high else np.nan
 
 
 @njit(**EXACT)

@@ -107,7 +107,9 @@ def _monomials(function, low, high, terms):
     """Coefficients in (f - middle) of the Chebyshev interpolant on [low, high]."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
-    return chebyshev.cheb2poly(series) / half ** np.arange(terms)
+    # Highest coefficients that are 0, as may happen near an integer exponent, are left out.
+    found = chebyshev.cheb2poly(series)
+    return np.pad(found, (0, terms - len(found))) / half ** np.arange(terms)
 
 
 def power_plan(exponent, dtype=np.float64):
