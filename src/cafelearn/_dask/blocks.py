@@ -17,7 +17,7 @@ from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
-from cafelearn._dask.cache import CACHE
+from cafelearn._dask.cache import forget
 from cafelearn._dask.sources import Sealed, find_sources, read
 from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
@@ -153,6 +153,7 @@ class Blocks:
         self._reading = Reading(array.shape[1], np.dtype(dtype), owner)
         self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
         self._first_chunks = [0] * len(self._sources)
+        self._held = None  # the futures of the last pass
 
     def scaled(self, scaler):
         """The same blocks, scaled by a fitted scaler."""
@@ -226,19 +227,21 @@ class Blocks:
             place = partial(_place, sorted(client.nthreads()), self.n_blocks)
             annotations = {"workers": place, "allow_other_workers": True}
         with dask.annotate(**annotations):
-            return list(schedule(graph, keys))
+            if client is None:
+                return list(schedule(graph, keys))
+            futures = schedule(graph, keys, sync=False)
+        # The futures of the last pass are released only now, after this one is submitted: the
+        # client sends a release at once and would hold back the next message for 10 ms.
+        self._held = futures
+        return client.gather(futures)
 
-    def forget(self):
-        """Clear the workers' caches of these blocks."""
+    def forget(self, key):
+        """Clear the entries of a key in the caches of all workers."""
         _, client = _scheduler(self.array)
         if client is None:
-            CACHE.forget(self.fit)
+            forget(key)
         else:
-            client.run(_forget, self.fit, on_error="ignore")
-
-
-def _forget(fit):
-    CACHE.forget(fit)
+            client.run(forget, key, on_error="ignore")
 
 
 def _scheduler(array):

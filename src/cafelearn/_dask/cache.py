@@ -1,4 +1,4 @@
-"""Cache of labels in a process, kept between passes.
+"""Cache of arrays in a process, kept between passes.
 
 Every entry can be recomputed from a block and a model. A lost worker, a block that moves to
 another worker or a full cache therefore costs time, but changes no result.
@@ -6,12 +6,12 @@ another worker or a full cache therefore costs time, but changes no result.
 
 from threading import Lock
 
-# Largest size of the cache of one process; labels that do not fit are recomputed.
+# Largest size of the cache of one process; arrays that do not fit are recomputed.
 LIMIT = 128 * 2**20
 
 
 class Cache:
-    """Dictionaries of arrays by (fit, block), up to `limit` bytes in total."""
+    """Dictionaries of arrays by (fit or draw, block), up to `limit` bytes in total."""
 
     def __init__(self, limit):
         self.limit, self.size = limit, 0
@@ -34,11 +34,11 @@ class Cache:
                 self._entries[key] = arrays
                 self.size += _size(arrays)
 
-    def forget(self, fit):
-        """Remove all entries of a fit."""
+    def forget(self, first):
+        """Remove all entries whose key begins with `first`."""
         with self._lock:
             for key in list(self._entries):
-                if key[0] == fit:
+                if key[0] == first:
                     self._drop(key)
 
     def _drop(self, key):
@@ -50,3 +50,8 @@ def _size(arrays):
 
 
 CACHE = Cache(LIMIT)
+
+
+def forget(first):
+    """Remove all entries of this process whose key begins with `first`."""
+    CACHE.forget(first)

@@ -110,7 +110,7 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=Fa
 
         run_starts(jobs, models[0].n_jobs, verbose, run_on_blocks)
     finally:
-        blocks.forget()
+        blocks.forget(blocks.fit)
     return [job.best.n_found for job in jobs]
 
 

@@ -11,10 +11,12 @@ of all listed rows are summed; in the third pass the rows drawn are fetched.
 
 from functools import partial
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 
+from cafelearn._dask.cache import CACHE
 from cafelearn._dask.sampling import sample
 from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
@@ -35,14 +37,20 @@ class Prepared(NamedTuple):
 class Frame(NamedTuple):
     """Settings of all draws from the same rows; see `draws.coded_draw`."""
 
+    key: str  # in the cache
     low: np.ndarray
     spans: np.ndarray
     middle: np.ndarray | None  # as in Prepared
 
-    def draw(self, rows):
-        """Find the distinct rows of a block."""
-        X = _filled(rows.X, self.middle)
-        return draws.coded_draw(X, rows.sample_weight, self.spans, self.low)
+    def distinct(self, rows):
+        """Find the distinct rows of a block: codes, masses and the index of one row each."""
+        found = CACHE.get((self.key, rows.number))
+        if not found:
+            X = _filled(rows.X, self.middle)
+            draw = draws.coded_draw(X, rows.sample_weight, self.spans, self.low)
+            found = {"codes": draw.codes, "mass": draw.mass, "first": draw.first}
+            CACHE.put((self.key, rows.number), found)
+        return found["codes"], found["mass"], found["first"]
 
 
 def _filled(X, middle):
@@ -52,11 +60,11 @@ def _filled(X, middle):
 def name_candidates(rows, request):
     """Return for each salt the codes of rows within the bound, and whether all rows are."""
     frame, salts, bound = request
-    draw, found = frame.draw(rows), []
+    (codes, mass, _), found = frame.distinct(rows), []
     for salt in salts:
-        times = draws.coded_times(draw.codes, salt, draw.mass)
+        times = draws.coded_times(codes, salt, mass)
         named = times <= bound
-        found.append((draw.codes[named], bool((named | np.isinf(times)).all())))
+        found.append((codes[named], bool((named | np.isinf(times)).all())))
     return found
 
 
@@ -71,8 +79,8 @@ def combine_candidates(parts):
 def sum_masses(rows, request):
     """Return for each draw the weight of each of its codes in this block."""
     frame, wanted = request
-    draw = frame.draw(rows)
-    known, mass = pd.Index(draw.codes), np.append(draw.mass, 0.0)
+    known, mass, _ = frame.distinct(rows)
+    known, mass = pd.Index(known), np.append(mass, 0.0)
     # The position of codes that are not in this block is -1, the zero at the end.
     return [mass[known.get_indexer(codes)] for codes in wanted]
 
@@ -85,12 +93,12 @@ def add_up(parts):
 def fetch_rows(rows, request):
     """Return for each draw the positions of its codes found in this block, and their rows."""
     frame, wanted = request
-    draw, found = frame.draw(rows), []
-    known = pd.Index(draw.codes)
+    known, _, first = frame.distinct(rows)
+    known, found = pd.Index(known), []
     for codes in wanted:
         places = known.get_indexer(codes)
         here = np.flatnonzero(places >= 0)
-        found.append((here, rows.X[draw.first[places[here]]]))
+        found.append((here, rows.X[first[places[here]]]))
     return found
 
 
@@ -110,7 +118,7 @@ def combine_rows(middle, parts):
 def _draw_rows(blocks, extents, middle, salts, count):
     """Return for each salt the `count` rows of shortest times, these times and the masses."""
     spans = draws.positive_spans(extents.low, extents.high)
-    frame = Frame(extents.low.astype(np.float64), spans, middle)
+    frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))
     # Slightly more rows than needed are expected to have times below this bound, so it is
     # seldom raised.
@@ -129,6 +137,7 @@ def _draw_rows(blocks, extents, middle, salts, count):
     found = [drawn[i] for i in range(len(salts))]
     request = frame, [codes for codes, _, _ in found]
     fetched = blocks.reduce(fetch_rows, partial(combine_rows, middle), request)
+    blocks.forget(frame.key)
     return [
         (rows, times, mass) for (_, rows), (_, times, mass) in zip(fetched, found, strict=True)
     ]
