@@ -1,11 +1,11 @@
-"""What blocks send of their sums: packed, merged in any division, unpacked."""
+"""What blocks send of their sums, merged in any division."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from cafelearn._dask.merging import NodeSums, combine, nodes, pack, totals
+from cafelearn._dask.merging import NodeSums, combine, nodes, totals
 from cafelearn._solver.kernels.sums import (
     CHANGED,
     FARTHEST,
@@ -49,7 +49,7 @@ def merged(first, last, busy=True):
 def block(first, last, busy=True):
     sums = merged(first, last, busy)
     assert len(sums) == len(nodes(first, last))
-    return NodeSums(first, last, [pack(sums)])
+    return NodeSums(first, last, sums[:, None])
 
 
 @pytest.mark.parametrize("ends", [[0, 13], [0, 5, 13], [0, 1, 2, 8, 9, 13], range(14)])
@@ -57,12 +57,27 @@ def test_any_division_has_the_bits_of_one(ends):
     expected = merged(0, N_CHUNKS)
     merge_stack.from_python(expected, len(expected), 0, 0)
     (found,) = totals(combine([block(*pair) for pair in pairwise(ends)]))
-    np.testing.assert_array_equal(found[0].view(np.uint64), expected[0].view(np.uint64))
+    np.testing.assert_array_equal(found.view(np.uint64), expected[0].view(np.uint64))
 
 
-def test_sums_without_rows_are_not_sent():
-    silent, busy = block(0, 8, busy=False).packed[0], block(0, 8).packed[0]
-    assert silent.numbers.size == 0
-    assert 0 < busy.numbers.size < np.prod(busy.shape)
+def test_several_descents_are_merged_each_on_its_own():
+    parts = [block(0, 5), block(5, 8), block(8, 13)]
+    silent = [block(*part[:2], busy=False).sums for part in parts]
+    pairs = [
+        part._replace(sums=np.concatenate([part.sums, none], axis=1))
+        for part, none in zip(parts, silent, strict=True)
+    ]
+    one, other = totals(combine(pairs))
+    np.testing.assert_array_equal(one, totals(combine(parts))[0])
+    np.testing.assert_array_equal(other, no_sums(K, M))
+
+
+def test_sums_without_rows():
     (found,) = totals(block(0, 8, busy=False))
-    np.testing.assert_array_equal(found[0], no_sums(K, M))
+    np.testing.assert_array_equal(found, no_sums(K, M))
+
+
+def test_blocks_without_chunks():
+    empty = NodeSums(0, 0, np.empty((0, 1, *no_sums(K, M).shape)))
+    (found,) = totals(combine([combine([empty, empty]), block(0, 13)]))
+    np.testing.assert_array_equal(found, totals(block(0, 13))[0])

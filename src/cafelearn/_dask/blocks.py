@@ -1,13 +1,12 @@
 """A Dask collection as numbered blocks of rows, and the passes over them.
 
-A pass runs tasks on all blocks. Their results are combined on the workers until
-few parts are left, so that the client receives as much for a thousand blocks as for ten.
+A pass runs a task on each block. Their results are combined on the workers, so that the client
+receives as much for a thousand blocks as for one.
 """
 
 from collections.abc import Callable
 from copy import copy
-from functools import lru_cache
-from operator import itemgetter
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -24,12 +23,8 @@ from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
 
-# Largest number of parts that one task, or the client, combines.
+# Largest number of parts that one task combines.
 FAN_IN = 16
-# Blocks that are not consecutive share a task only if there are at most this many blocks.
-SCATTERED = 64
-# The blocks of one task take at most this share of a worker's memory.
-TASK_MEMORY = 0.4
 
 
 class Rows(NamedTuple):
@@ -39,7 +34,6 @@ class Rows(NamedTuple):
     sample_weight: np.ndarray  # float64
     number: int  # of the block
     first_chunk: int  # number of its first chunk among those of all blocks
-    fit: str  # key of the fit in the cache
 
     @property
     def last_chunk(self):
@@ -47,63 +41,48 @@ class Rows(NamedTuple):
         return self.first_chunk + -(-len(self.X) // chunk_rows(self.X.shape[1]))
 
 
-class View(NamedTuple):
-    """Rows in one scaling, with a key for the cache."""
-
-    fit: str
-    scaler: Any  # fitted, or None
-
-    def __call__(self, rows):
-        return rows._replace(X=scale_rows(self.scaler, rows.X), fit=self.fit)
-
-
 class Reading(NamedTuple):
     """Conversion of a raw block to Rows."""
 
-    fit: str
     n_features: int
     dtype: np.dtype
     owner: str  # name of the estimator, for messages
-    scaler: Any  # fitted, or None
+    scaler: Any = None  # fitted, or None
     weight_exponent: int = 0  # weights are multiplied by 2 to this
     heaviest: float = 0.0  # the largest weight, if it is known
 
-    def __call__(self, block, weights, number, first_chunk, check=False):
-        X = block
+    def __call__(self, X, weights, number, first_chunk, check=False):
         if self.scaler is not None:
-            X = scale_rows(self.scaler, np.ascontiguousarray(block, dtype=self.dtype))
+            X = scale_rows(self.scaler, np.ascontiguousarray(X, dtype=self.dtype))
         if check:
-            X = check_array(
-                X,
-                dtype=self.dtype,
-                order="C",
-                ensure_min_samples=0,
-                ensure_all_finite="allow-nan",
-                estimator=self.owner,
-                input_name="X",
-            )
-            if X.shape[1] != self.n_features:
-                raise ValueError(
-                    f"{self.owner} needs the same {self.n_features} features in every block, "
-                    f"but block {number} has {X.shape[1]}."
-                )
-            weights = _checked(weights, len(X))
-        X = np.ascontiguousarray(X, dtype=self.dtype)
-        if weights is None:
-            weights = _ones(len(X))
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
+            X = self._checked_rows(X, number)
+            weights = _checked_weights(weights, len(X))
+        # Kernels are compiled only for writable arrays; those from other processes are not.
+        X = np.require(X, self.dtype, "CW")
+        weights = np.ones(len(X)) if weights is None else np.require(weights, np.float64, "CW")
         if self.heaviest > 0:
             weights = ordinary_weights(weights, self.weight_exponent, self.heaviest, self.dtype)
-        return Rows(_writable(X), _writable(weights), number, first_chunk, self.fit)
+        return Rows(X, weights, number, first_chunk)
+
+    def _checked_rows(self, X, number):
+        X = check_array(
+            X,
+            dtype=self.dtype,
+            order="C",
+            ensure_min_samples=0,
+            ensure_all_finite="allow-nan",
+            estimator=self.owner,
+            input_name="X",
+        )
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"{self.owner} needs the same {self.n_features} features in every block, "
+                f"but block {number} has {X.shape[1]}."
+            )
+        return X
 
 
-@lru_cache(maxsize=4)
-def _ones(n_rows):
-    """Equal weights, cached for later blocks and passes."""
-    return np.ones(n_rows)
-
-
-def _checked(weights, n_rows):
+def _checked_weights(weights, n_rows):
     """Check the weights of one block; a block without positive weights is allowed."""
     if weights is None:
         return None
@@ -123,21 +102,13 @@ def _checked(weights, n_rows):
     return weights
 
 
-class _Lent:
-    """Interface that marks a read-only array as writable.
-
-    Kernels are compiled only for writable arrays. None of them writes to rows, so rows received
-    from other processes need not be copied.
-    """
-
-    def __init__(self, array):
-        self.array = array
-        pointer, _ = array.__array_interface__["data"]
-        self.__array_interface__ = array.__array_interface__ | {"data": (pointer, False)}
-
-
-def _writable(array):
-    return array if array.flags.writeable else np.asarray(_Lent(array))
+def scaled_by_each(scalers, X):
+    """Yield X scaled by each of the scalers, once for equal neighbours."""
+    last, scaled = None, X
+    for scaler in scalers:
+        if scaler is not last:
+            last, scaled = scaler, scale_rows(scaler, X)
+        yield scaled
 
 
 class Order(NamedTuple):
@@ -150,35 +121,15 @@ class Order(NamedTuple):
     check: bool
 
 
-def _run(order, rows, weights, numbers, first_chunks):
-    """One task: some blocks. Returns their parts, each with the number of its first block."""
-    order, parts = order.value, []
-    for block in zip(rows, weights, numbers, first_chunks, strict=True):
-        raw, heavy, number, first_chunk = block
-        data = order.reading(read(raw), read(heavy), number, first_chunk, order.check)
-        parts.append((number, order.run(data, order.request)))
-    return Sealed(_joined(order, parts))
+def _run(order, rows, weights, number, first_chunk):
+    """The task of one block."""
+    run, _, request, reading, check = order.value
+    return run(reading(read(rows), read(weights), number, first_chunk, check), request)
 
 
-def _joined(order, parts):
-    """Combine the parts of consecutive blocks."""
-    runs = []
-    for number, part in parts:
-        if runs and number == runs[-1][0] + len(runs[-1][1]):
-            runs[-1][1].append(part)
-        else:
-            runs.append((number, [part]))
-    return [(number, order.combine(run) if len(run) > 1 else run[0]) for number, run in runs]
-
-
-def _combine(order, tasks):
-    """Combine the parts of tasks that together cover consecutive blocks."""
-    return Sealed(_in_order(order.value.combine, tasks))
-
-
-def _in_order(combine, tasks):
-    parts = sorted((part for task in tasks for part in task.value), key=itemgetter(0))
-    return [(parts[0][0], combine([part for _, part in parts]))]
+def _combine(order, parts):
+    """A task that combines the parts of consecutive blocks."""
+    return order.value.combine(parts)
 
 
 class Blocks:
@@ -197,44 +148,34 @@ class Blocks:
     """
 
     def __init__(self, array, weights, dtype, owner):
-        self.array, self.weights = array, weights
-        self.dtype, self.lengths = np.dtype(dtype), None
-        self._reading = Reading(uuid4().hex, array.shape[1], self.dtype, owner, None)
-        _, client = _scheduler(array)
-        self._sources, self._graph = find_sources(array, weights, client)
+        self.array, self.weights, self.lengths = array, weights, None
+        self.fit = uuid4().hex  # key in the caches of the workers
+        self._reading = Reading(array.shape[1], np.dtype(dtype), owner)
+        self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
         self._first_chunks = [0] * len(self._sources)
-        self._groups = _groups(self._sources, client, self._largest())
         self._held = None  # the futures of the last pass
-
-    def _largest(self):
-        """Bytes of the largest block, or 0 if unknown."""
-        rows = max(self.array.chunks[0], default=0)
-        return 0 if np.isnan(rows) else int(rows) * self.array.shape[1] * self.array.itemsize
 
     def scaled(self, scaler):
         """The same blocks, scaled by a fitted scaler."""
         other = copy(self)
-        other._reading = self._reading._replace(fit=uuid4().hex, scaler=scaler)
+        other._reading = self._reading._replace(scaler=scaler)
         return other
 
     def widen(self):
         """Let later passes see the rows in float64."""
-        self.dtype = np.dtype(np.float64)
-        self._reading = self._reading._replace(dtype=self.dtype)
+        self._reading = self._reading._replace(dtype=np.dtype(np.float64))
 
     def normalise_weights(self, exponent, heaviest):
         """Multiply the weights in later passes by a power of two; `heaviest` is the largest."""
         self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
 
     @property
-    def fit(self):
-        """Key of these blocks in the caches of the workers."""
-        return self._reading.fit
+    def scaler(self):
+        return self._reading.scaler
 
     @property
-    def view(self):
-        """The scaling of these blocks and its key."""
-        return View(self.fit, self._reading.scaler)
+    def dtype(self):
+        return self._reading.dtype
 
     def __len__(self):
         return int(sum(self.lengths))
@@ -255,51 +196,52 @@ class Blocks:
 
     def reduce(self, run, combine, request, check=False):
         """Make one pass: run(rows, request) for every block, combined in their order."""
-        order = Order(run, combine, request, self._reading, check)
-        name = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}"
+        order = Sealed(Order(run, combine, request, self._reading, check))
+        name, layer = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}", {}
         # A few tasks get the order directly, which saves a round trip; many share one copy.
-        told, layer = Sealed(order), {}
-        if len(self._groups) > FAN_IN:
-            told = f"order-{name}"
-            layer[told] = Sealed(order)
-        keys = []
-        for numbers in self._groups:
-            rows, weights = map(list, zip(*(self._sources[i] for i in numbers), strict=True))
-            first_chunks = [self._first_chunks[i] for i in numbers]
-            keys.append((name, numbers[0]))
-            layer[keys[-1]] = (_run, told, rows, weights, numbers, first_chunks)
-        level = 0
-        while len(keys) > FAN_IN:
+        if self.n_blocks > FAN_IN:
+            layer[f"order-{name}"] = order
+            order = f"order-{name}"
+        for number, (rows, weights) in enumerate(self._sources):
+            first_chunk = self._first_chunks[number]
+            layer[name, number] = (_run, order, rows, weights, number, first_chunk)
+        keys, level = [(name, number) for number in range(self.n_blocks)], 0
+        while level == 0 or len(keys) > 1:
             level += 1
             parts, keys = keys, []
             for i in range(0, len(parts), FAN_IN):
                 keys.append((f"{name}-{level}", i))
-                layer[keys[-1]] = (_combine, told, parts[i : i + FAN_IN])
+                layer[keys[-1]] = (_combine, order, parts[i : i + FAN_IN])
         graph = HighLevelGraph(
             {**self._graph.layers, name: layer},
             {**self._graph.dependencies, name: set(self._graph.layers)},
         )
-        ((_, part),) = _in_order(combine, self._compute(graph, keys))
+        (part,) = self._compute(graph, keys)
         return part
 
     def _compute(self, graph, keys):
         schedule, client = _scheduler(self.array)
-        if client is None:
-            return list(schedule(graph, keys))
-        with dask.annotate(**_places(client, self._sources, self.n_blocks)):
+        annotations = {}
+        if client is not None and isinstance(self._sources[0][0], Sealed):
+            # A block is read on the same worker in each pass, which may have cached its labels.
+            place = partial(_place, sorted(client.nthreads()), self.n_blocks)
+            annotations = {"workers": place, "allow_other_workers": True}
+        with dask.annotate(**annotations):
+            if client is None:
+                return list(schedule(graph, keys))
             futures = schedule(graph, keys, sync=False)
         # The futures of the last pass are released only now, after this one is submitted: the
         # client sends a release at once and would hold back the next message for 10 ms.
         self._held = futures
         return client.gather(futures)
 
-    def forget(self, kind=None):
-        """Clear the workers' caches of these blocks, or of one kind of entries."""
+    def forget(self, key):
+        """Clear the entries of a key in the caches of all workers."""
         _, client = _scheduler(self.array)
         if client is None:
-            forget(self.fit, kind)
+            forget(key)
         else:
-            client.run(forget, self.fit, kind, on_error="ignore")
+            client.run(forget, key, on_error="ignore")
 
 
 def _scheduler(array):
@@ -309,72 +251,8 @@ def _scheduler(array):
     return schedule, client if hasattr(client, "nthreads") else None
 
 
-def _groups(sources, client, block_bytes):
-    """Group the numbers of the blocks into tasks.
-
-    Blocks in the memory of one worker are grouped, because a task has more overhead than a
-    short pass over a block in memory. A worker gets a task for each of its threads, or more if
-    the blocks would exceed its memory. If parts must be combined before the client gets them,
-    only consecutive blocks are grouped.
-    """
-    alone = [[number] for number in range(len(sources))]
-    if client is None or not all(hasattr(rows, "key") for rows, _ in sources):
-        return alone
-    held, threads = client.who_has([rows for rows, _ in sources]), client.nthreads()
-    homes = [min(held.get(rows.key) or [""]) for rows, _ in sources]
-    at_home = {home: [i for i, other in enumerate(homes) if other == home] for home in homes}
-    room = _room(client, block_bytes)
-    at_most = {
-        home: max(1, min(-(-len(blocks) // threads.get(home, 1)), room.get(home, len(blocks))))
-        for home, blocks in at_home.items()
-    }
-    tasks = {home: -(-len(blocks) // at_most[home]) for home, blocks in at_home.items()}
-    if len(sources) <= SCATTERED and sum(tasks.values()) <= FAN_IN:
-        shares = [np.array_split(at_home[home], tasks[home]) for home in at_home]
-        return sorted(share.tolist() for parts in shares for share in parts)
-    groups = []
-    for number, home in enumerate(homes):
-        if groups and homes[groups[-1][0]] == home and len(groups[-1]) < at_most[home]:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
-
-
-def _room(client, block_bytes):
-    """Largest number of blocks of a task on each worker with limited memory.
-
-    Dask may have spilled some of a worker's blocks to disk, and reloads all that a task needs.
-    """
-    if block_bytes == 0:
-        return {}
-    workers = client.scheduler_info()["workers"]
-    return {
-        name: int(TASK_MEMORY * worker["memory_limit"] // block_bytes)
-        for name, worker in workers.items()
-        if worker.get("memory_limit")
-    }
-
-
-class ByNumber:
-    """Map every block of rows to a worker, the same in each pass."""
-
-    def __init__(self, workers, n_blocks):
-        self.workers, self.n_blocks = workers, n_blocks
-
-    def __call__(self, key):
-        number = key[1] if isinstance(key, tuple) and len(key) > 1 else None
-        if not isinstance(number, int) or not self.workers:
-            return []
-        return [self.workers[number * len(self.workers) // self.n_blocks % len(self.workers)]]
-
-
-def _places(client, sources, n_blocks):
-    """Annotations that read a block on the same worker in each pass.
-
-    That worker may have cached its labels. Blocks in memory stay where they are.
-    """
-    if not any(isinstance(rows, Sealed) for rows, _ in sources):
-        return {}
-    workers = sorted(client.nthreads())
-    return {"workers": ByNumber(workers, n_blocks), "allow_other_workers": True}
+def _place(workers, n_blocks, key):
+    """Return the worker of a block of rows, the same in each pass; [] is any worker."""
+    if not workers or not isinstance(key, tuple):
+        return []
+    return [workers[key[1] * len(workers) // n_blocks % len(workers)]]

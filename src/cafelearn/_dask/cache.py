@@ -11,51 +11,47 @@ LIMIT = 128 * 2**20
 
 
 class Cache:
-    """Arrays by key (fit, kind, block, ...), up to `limit` bytes in total."""
+    """Dictionaries of arrays by (fit or draw, block), up to `limit` bytes in total."""
 
     def __init__(self, limit):
         self.limit, self.size = limit, 0
         self._entries, self._lock = {}, Lock()
 
-    def get(self, key, version):
-        """Return the arrays stored under `key` if they have this version, else None."""
+    def get(self, key):
+        """Return the arrays stored under `key`, an empty dictionary if there are none."""
         with self._lock:
-            stored, arrays = self._entries.get(key, (None, None))
-        return arrays if stored == version else None
+            return self._entries.get(key, {})
 
-    def put(self, key, version, arrays):
-        """Store a tuple of arrays if there is room.
+    def put(self, key, arrays):
+        """Replace the entry by a dictionary of arrays if there is room.
 
         No other entry is evicted: blocks are processed in a fixed order, so evicting the
         oldest entry would evict each one shortly before it is needed.
         """
-        added = sum(array.nbytes for array in arrays)
         with self._lock:
             self._drop(key)
-            if self.size + added <= self.limit:
-                self._entries[key] = (version, arrays)
-                self.size += added
+            if self.size + _size(arrays) <= self.limit:
+                self._entries[key] = arrays
+                self.size += _size(arrays)
 
-    def drop(self, key):
-        """Remove one entry."""
-        with self._lock:
-            self._drop(key)
-
-    def forget(self, fit, kind=None):
-        """Remove all entries of a fit, or one kind of them."""
+    def forget(self, first):
+        """Remove all entries whose key begins with `first`."""
         with self._lock:
             for key in list(self._entries):
-                if key[0] == fit and kind in (None, key[1]):
+                if key[0] == first:
                     self._drop(key)
 
     def _drop(self, key):
-        _, arrays = self._entries.pop(key, (None, ()))
-        self.size -= sum(array.nbytes for array in arrays)
+        self.size -= _size(self._entries.pop(key, {}))
+
+
+def _size(arrays):
+    return sum(array.nbytes for array in arrays.values())
 
 
 CACHE = Cache(LIMIT)
 
 
-def forget(fit, kind=None):
-    """Remove all entries of a fit in this process, or one kind of them."""
-    CACHE.forget(fit, kind)
+def forget(first):
+    """Remove all entries of this process whose key begins with `first`."""
+    CACHE.forget(first)

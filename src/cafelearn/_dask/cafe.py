@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import config_context
 
 from cafelearn._candidates import make_candidates, make_scaler
+from cafelearn._dask.blocks import scaled_by_each
 from cafelearn._dask.extents import measure
 from cafelearn._dask.fitting import fit_models, known_lengths
 from cafelearn._dask.inputs import make_blocks
@@ -74,7 +75,7 @@ def fit_cafe(estimator, X):
 
     def count(models):
         placed = [
-            (_model(m, blocks.dtype, extents.gaps), scaled.view)
+            (_model(m, blocks.dtype, extents.gaps), scaled.scaler)
             for m, (scaled, _) in zip(models, seen, strict=True)
         ]
         return blocks.reduce(tally_block, add_tallies, (placed, frame))
@@ -101,14 +102,12 @@ def _model(model, dtype, gaps):
 
 
 def tally_block(rows, request):
-    """The Tally of one block; `request` is ([(Model, View), ...], Frame)."""
+    """The Tally of one block; `request` is ([(Model, scaler), ...], Frame)."""
     placed, frame = request
-    labellings, view, seen = [], None, None
-    for model, other in placed:
-        if view is None or other.fit != view.fit:
-            view, seen = other, other(rows)
-        labellings.append(assign(seen.X, model)[0])
-    sizes = [len(model.centers) for model, _ in placed]
+    models, scalers = zip(*placed, strict=True)
+    copies = scaled_by_each(scalers, rows.X)
+    labellings = [assign(X, model)[0] for X, model in zip(copies, models, strict=True)]
+    sizes = [len(model.centers) for model in models]
     return tally(rows.X, labellings, sizes, frame, rows.sample_weight)
 
 

@@ -6,164 +6,144 @@ assignment.
 """
 
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
+from cafelearn._dask.blocks import scaled_by_each
 from cafelearn._dask.cache import CACHE
-from cafelearn._dask.merging import NodeSums, combine, nodes, pack, totals
+from cafelearn._dask.merging import NodeSums, combine, nodes, totals
 from cafelearn._solver.descent import (
     Rows,
     Seed,
     Span,
     advance_by,
     make_result,
-    one_cluster_problem,
     scratch_for,
     sum_chunks,
 )
 from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
-from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALE, SCALED_WEIGHT
-from cafelearn._solver.kernels.geometry import make_geometry
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
-from cafelearn._solver.placing import distances_with_gaps, nearest_centers
 
 # Largest size in bytes of one block's sums of all running descents. Further descents begin when
 # some have ended.
 TOGETHER = 2 * 2**20
-# Rows of the cells that a pass reads.
-SENT = [CENTER, SCALED_WEIGHT, SCALE, OPEN]
+
+
+class Model(NamedTuple):
+    """The state of a descent that a pass needs."""
+
+    cells: np.ndarray  # see kernels.cells
+    typical: np.ndarray | None  # (k, m) distances that gaps count for; None: no gaps
 
 
 class Request(NamedTuple):
     """One descent's part of a pass."""
 
-    descent: int
-    view: int  # which scaling of the rows, see Pass
+    labels: tuple  # key of the labels of the last assignment in the cache: descent and number
+    scaler: Any  # of the rows, or None
+    problem: Problem
     phase: int
-    p: float
-    cells: np.ndarray  # the rows SENT
-    n_assigned: int  # number of assignments so far
-    labeller: tuple | None  # centres, scaled weights and `typical` of the last assignment
-    typical: np.ndarray | None  # (k, m) distances that gaps count for; None: no gaps
+    model: Model
+    labeller: Model | None  # the model of the last assignment
 
 
 class Pass(NamedTuple):
     """One pass over all blocks."""
 
-    views: list  # the scalings in use, each a View
+    fit: str  # key of the blocks in the cache
     requests: list
-    ended: list  # descents whose labels are no longer needed in the cache
 
 
 def run_pass(rows, order):
     """The sums of one block for every descent."""
-    requests = order.requests
-    for descent, fit in order.ended:
-        CACHE.drop((fit, "labels", rows.number, descent))
-    found, view, seen = [], None, None
-    for request in requests:
-        # Descents are sorted by scaling, so only one scaled copy is in memory at a time.
-        if request.view != view:
-            view, seen = request.view, None
-            seen = order.views[view](rows)
-        found.append(pack(_sum_block(seen, request)))
-    return NodeSums(rows.first_chunk, rows.last_chunk, found)
+    entry, found, labels = (order.fit, rows.number), [], {}
+    known = CACHE.get(entry)
+    # Descents are sorted by scaling, so few scaled copies are made.
+    copies = scaled_by_each([request.scaler for request in order.requests], rows.X)
+    for request, X in zip(order.requests, copies, strict=True):
+        own = _labels(rows._replace(X=X), request, known.get(request.labels))
+        found.append(_sum_block(rows._replace(X=X), own, request, request.phase, request.model))
+        descent, n_assigned = request.labels
+        n_clusters = len(request.model.cells)
+        labels[descent, n_assigned + (request.phase == ASSIGN)] = own.astype(
+            np.min_scalar_type(n_clusters - 1)
+        )
+    # This also removes the labels of descents that have ended.
+    CACHE.put(entry, labels)
+    return NodeSums(rows.first_chunk, rows.last_chunk, np.stack(found, axis=1))
 
 
-def _sum_block(rows, request):
-    """The sums of a block's nodes for one descent."""
-    cells = _cells(request)
-    # Of the problem, a pass needs only p and the type of the rows.
-    problem = one_cluster_problem(rows.X, request.p)
-    n_clusters, n_features = len(cells), cells.shape[2]
-    key = (rows.fit, "labels", rows.number, request.descent)
-    labels = _labels(rows, request, key)
+def _labels(rows, request, known):
+    """The labels of the last assignment: those `known`, or computed again."""
+    if known is not None:
+        return known.astype(np.int32)
+    labels = np.full(len(rows.X), -1, dtype=np.int32)
+    if request.labeller is not None:
+        _sum_block(rows, labels, request, ASSIGN, request.labeller)
+    return labels
+
+
+def _sum_block(rows, labels, request, phase, model):
+    """The sums of a block's nodes for one descent; an assignment updates the labels."""
+    cells, problem = model.cells, request.problem
+    n_clusters, _, n_features = cells.shape
     n_chunks = rows.last_chunk - rows.first_chunk
     stack = empty_stack(n_chunks, n_clusters, n_features)
     sum_chunks(
-        request.phase,
+        phase,
         cells,
         stack,
         Rows(rows.X, rows.sample_weight, labels),
         problem,
         Span(0, n_chunks, rows.first_chunk),
         scratch_for(rows.X, n_clusters, problem),
-        request.typical,
+        model.typical,
     )
     sums = stack[: len(nodes(rows.first_chunk, rows.last_chunk))]
-    if request.phase == ASSIGN:
+    if phase == ASSIGN:
         # Rows are numbered within their block; this distinguishes equal numbers.
         members = sums[:, :-1, MEMBERS, 0].copy().view(np.uint64)
         members *= hash_of.from_python(np.uint64(rows.number)) | np.uint64(1)
         sums[:, :-1, MEMBERS, 0] = members.view(np.float64)
-        _cache(key, labels, request.n_assigned + 1, n_clusters)
     return sums
-
-
-def _cells(request):
-    sent = request.cells
-    cells = np.zeros((len(sent), max(SENT) + 1, sent.shape[2]))
-    cells[:, SENT] = sent
-    return cells
-
-
-def _labels(rows, request, key):
-    """The labels of the last assignment, cached or computed again."""
-    if request.labeller is None:
-        return np.full(len(rows.X), -1, dtype=np.int32)
-    known = CACHE.get(key, request.n_assigned)
-    if known is not None:
-        return known[0].astype(np.int32)
-    centers, weights, typical = request.labeller
-    if typical is None:
-        geometry = make_geometry(request.p, rows.X.dtype)
-        labels, _ = nearest_centers(rows.X, centers, weights, geometry)
-    else:
-        away = distances_with_gaps(rows.X, centers, weights, typical, request.p)
-        labels = away.argmin(axis=1).astype(np.int32)
-    _cache(key, labels, request.n_assigned, len(request.cells))
-    return labels
-
-
-def _cache(key, labels, version, n_clusters):
-    CACHE.put(key, version, (labels.astype(np.min_scalar_type(n_clusters - 1)),))
 
 
 class Descent:
     """One descent on the client."""
 
-    def __init__(self, number, seed: Seed, feature_scale, problem: Problem, view):
-        self.number, self.problem, self.phase, self.view = number, problem, ASSIGN, view
+    def __init__(self, seed: Seed, feature_scale, problem: Problem, scaler):
+        self.problem, self.phase, self.scaler = problem, ASSIGN, scaler
         centers, weights, self.typical = seed
         self.dtype = centers.dtype
         self.state = start(centers, feature_scale, problem, weights)
-        self.labeller, self.n_assigned, self.mass = None, 0, None
+        self.key, self.n_assigned = uuid4().hex, 0
+        self.labeller, self.mass = None, None
 
-    def request(self, views):
+    def request(self):
         """The request of the next pass."""
         return Request(
-            self.number,
-            views.index(self.view),
+            (self.key, self.n_assigned),
+            self.scaler,
+            self.problem,
             self.phase,
-            self.problem.geometry.p,
-            self.state.cells[:, SENT],
-            self.n_assigned,
+            Model(self.state.cells, self.typical),
             self.labeller,
-            self.typical,
         )
 
-    def advance(self, stack):
-        """Update the state from the sums of one pass, which are in stack[0]."""
-        cells, typical, assigned = self.state.cells, self.typical, self.phase == ASSIGN
-        if assigned:
-            kept = None if typical is None else typical.copy()
-            self.labeller = cells[:, CENTER].copy(), cells[:, SCALED_WEIGHT].copy(), kept
+    def advance(self, sums):
+        """Update the state from the sums of one pass."""
+        if self.phase == ASSIGN:
+            typical = None if self.typical is None else self.typical.copy()
+            self.labeller = Model(self.state.cells.copy(), typical)
             self.n_assigned += 1
-        self.phase = advance_by(self.phase, self.state, stack, self.problem, typical)
-        if assigned:
+        stack = sums[None]
+        phase = advance_by(self.phase, self.state, stack, self.problem, self.typical)
+        if self.phase == ASSIGN:
             self.mass = stack[0, :-1, MASS, 0].copy()
+        self.phase = phase
 
     def result(self):
         """The result, without labels."""
@@ -171,21 +151,15 @@ class Descent:
 
 
 def descend(blocks, descents):
-    """Run descents together to their ends; yield each one as it ends."""
-    waiting, running, ended = deque(descents), [], []
-    n_clusters, _, n_features = waiting[0].state.cells.shape
-    at_most = max(1, TOGETHER // (8 * (n_clusters + 1) * N_ROWS * n_features))
-    while waiting or running:
-        while waiting and len(running) < at_most:
-            running.append(waiting.popleft())
-        views = []
-        for descent in running:
-            if descent.view not in views:
-                views.append(descent.view)
-        order = Pass(views, [descent.request(views) for descent in running], ended)
+    """Run descents together to their ends; yield their results in the given order."""
+    left = deque(descents)
+    while left:
+        n_clusters, _, n_features = left[0].state.cells.shape
+        at_most = max(1, TOGETHER // (8 * (n_clusters + 1) * N_ROWS * n_features))
+        running = [descent for descent in left if descent.phase != STOP][:at_most]
+        order = Pass(blocks.fit, [descent.request() for descent in running])
         part = blocks.reduce(run_pass, combine, order)
         for descent, sums in zip(running, totals(part), strict=True):
             descent.advance(sums)
-        ended = [(d.number, d.view.fit) for d in running if d.phase == STOP]
-        yield from (descent for descent in running if descent.phase == STOP)
-        running = [descent for descent in running if descent.phase != STOP]
+        while left and left[0].phase == STOP:
+            yield left.popleft().result()

@@ -1,8 +1,6 @@
 """Fit Minkowski weighted k-means to the blocks of a Dask collection."""
 
-from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +10,7 @@ from cafelearn._dask.extents import measure, measure_again
 from cafelearn._dask.inputs import make_blocks
 from cafelearn._dask.lazy import blockwise
 from cafelearn._dask.sampling import sample
-from cafelearn._dask.starts import draw_samples, make_starts
-from cafelearn._solver.attributes import set_attributes
+from cafelearn._dask.starts import Prepared, draw_samples, make_starts
 from cafelearn._solver.descent import Seed, one_cluster_problem
 from cafelearn._solver.scales import data_scale, exceeds_single, extreme_unit, half_span
 from cafelearn._solver.seeding import groups_of
@@ -24,8 +21,7 @@ from cafelearn._solver.starts import (
     is_sampled,
     log_offset,
     problem_of,
-    report_start,
-    run_round,
+    run_starts,
     start_seeds,
     uses_offset,
 )
@@ -89,88 +85,42 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=Fa
     """Fit models, with the starts of all models in the same passes over the data.
 
     `seen` has, for each model, the scaled blocks and their extents; models of the same scaling
-    share them and are consecutive. `filled_starts` is as in `prepare`. Return the number of
-    clusters with members of each model. The caller sets `labels_`.
+    share them. `filled_starts` is as in `prepare`. Return the number of clusters with members
+    of each model. The caller sets `labels_`.
     """
+    jobs, scalers = [], {}
     try:
-        return _fit_models(models, blocks, seen, verbose, units, filled_starts)
+        # Neighbours of the same scaling are prepared together.
+        for _, group in groupby(zip(models, seen, strict=True), key=lambda pair: id(pair[1])):
+            together, ((scaled, extents), *_) = zip(*group, strict=True)
+            prepared = _prepare(together, scaled, extents, units)
+            if is_sampled(together[0], len(blocks)):
+                draw_samples(prepared, scaled, extents)
+            else:
+                make_starts(prepared, scaled, extents, filled_starts)
+            jobs += [job for job, _, _ in prepared]
+            scalers |= {job: scaled.scaler for job, _, _ in prepared}
+
+        def run_on_blocks(tasks):
+            descents = [
+                Descent(job.make_seed(seed), job.feature_scale, job.problem, scalers[job])
+                for job, seed in tasks
+            ]
+            yield from zip((job for job, _ in tasks), descend(blocks, descents), strict=True)
+
+        run_starts(jobs, models[0].n_jobs, verbose, run_on_blocks)
     finally:
-        for scaled in {id(scaled): scaled for scaled, _ in seen}.values():
-            scaled.forget()
-
-
-def _fit_models(models, blocks, seen, verbose, units, filled_starts):
-    jobs, started, sampled = [], [], []
-    for (scaled, extents), together in groupby(
-        zip(models, seen, strict=True), key=itemgetter(1)
-    ):
-        these, *facts = _prepare([model for model, _ in together], scaled, extents, units)
-        jobs += these
-        if is_sampled(these[0].estimator, len(blocks)):
-            draw_samples(these, scaled, extents, *facts)
-        else:
-            take_sample = partial(sample, scaled, these[0].seeds[0])
-            make_starts(these, scaled, extents, *facts, take_sample, filled_starts)
-        sampled += [(job, scaled.view) for job in these if job.on_sample is not None]
-        started += [
-            (job, i < job.n_pilots, seed, scaled.view)
-            for job in these
-            for i, seed in enumerate(job.seeds)
-            if job.on_sample is None
-        ]
-    if sampled:
-        started += _run_on_samples(sampled, verbose)
-    _descend_all(jobs, started, blocks, verbose)
-    for job in jobs:
-        set_attributes(job)
-        job.estimator.n_features_in_ = blocks.shape[1]
+        blocks.forget(blocks.fit)
     return [job.best.n_found for job in jobs]
 
 
-def _run_on_samples(sampled, verbose):
-    """Run the starts of jobs on their samples in this process; return the starts to refine."""
-    first = [job.on_sample for job, _ in sampled]
-    n_starts = sum(len(job.seeds) for job in first)
-    run_round(first, first[0].estimator.n_jobs, verbose, 0, n_starts + len(sampled))
-    for job, _ in sampled:
-        job.refine()
-    return [
-        (job, i < job.n_pilots, start, view)
-        for job, view in sampled
-        for i, start in enumerate(job.seeds)
-    ]
-
-
-def _descend_all(jobs, started, blocks, verbose):
-    """Descend from all starts; with early stopping, the pilots first."""
-    done = 0
-    for pilot in (True, False):
-        chosen = [(job, seed, view) for job, first, seed, view in started if first is pilot]
-        descents = [
-            Descent(done + number, job.make_seed(seed), job.feature_scale, job.problem, view)
-            for number, (job, seed, view) in enumerate(chosen)
-        ]
-        results = [None] * len(chosen)
-        before = done
-        for descent in descend(blocks, descents) if descents else ():
-            done += 1
-            number = descent.number - before
-            results[number] = descent.result()
-            report_start(chosen[number][0], results[number], done, len(started), verbose)
-        for (job, _, _), result in zip(chosen, results, strict=True):
-            job.take(result)
-        for job in jobs:
-            job.end_pilots()
-
-
 def _prepare(models, blocks, extents, units):
-    """Return the Jobs of models of one scaling, their offsets and the fillings of gaps."""
+    """Return the Prepared jobs of models of one scaling."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
         model.n_features_in_ = blocks.shape[1]
         set_variables(model)
-    jobs, offsets, middles = [], [], []
-    whole = _whole(models, blocks, extents, feature_scale)
+    prepared, whole = [], _whole(models, blocks, extents, feature_scale)
     for model in models:
         found = whole.get(model.p)
         offset = log_offset(model, lambda found=found: found.log_dispersions[0], units)
@@ -180,32 +130,23 @@ def _prepare(models, blocks, extents, units):
         job = Job(model, None, None, feature_scale, problem, None, seeds)
         job.units, job.ranges = units, half_span(extents.low, extents.high)
         job.typical = found.typical[0] if extents.gaps else None
-        jobs.append(job)
-        offsets.append(offset)
-        middles.append(found.centers[0] if extents.gaps else None)
-    return jobs, offsets, middles
+        prepared.append(Prepared(job, offset, found.centers[0] if extents.gaps else None))
+    return prepared
 
 
 def _whole(models, blocks, extents, feature_scale):
     """Return, by p, all rows as one cluster, for models that need it; see `one_cluster`."""
-    # Without a scaler: these blocks are already scaled.
-    view, found = blocks.view._replace(scaler=None), {}
-    typical = np.zeros((1, blocks.shape[1])) if extents.gaps else None
-    exponents = {
-        model.p: None
-        for model in models
-        if extents.gaps or (uses_offset(model) and model.dispersion_offset == "fixed")
-    }
-    descents = [
-        Descent(
-            -1 - i,
-            Seed(extents.row[None, :], typical=None if typical is None else typical.copy()),
-            feature_scale,
-            one_cluster_problem(blocks, p),
-            view,
+    exponents = list(
+        dict.fromkeys(
+            model.p
+            for model in models
+            if extents.gaps or (uses_offset(model) and model.dispersion_offset == "fixed")
         )
-        for i, p in enumerate(exponents)
-    ]
-    for descent in descend(blocks, descents) if descents else ():
-        found[descent.problem.geometry.p] = descent.result()
-    return found
+    )
+    descents = []
+    for p in exponents:
+        typical = np.zeros((1, blocks.shape[1])) if extents.gaps else None
+        seed = Seed(extents.row[None, :], typical=typical)
+        # Without a scaler: these blocks are already scaled.
+        descents.append(Descent(seed, feature_scale, one_cluster_problem(blocks, p), None))
+    return dict(zip(exponents, descend(blocks, descents), strict=True))

@@ -86,8 +86,8 @@ def _with_lengths(array):
     return array.compute_chunk_sizes() if np.isnan(array.shape[0]) else array
 
 
-def make_blocks(estimator, X, sample_weight=None):
-    """Return the Blocks of a collection that an estimator is to be fitted to."""
-    X, dtype = as_array(estimator, X, reset=True)
+def make_blocks(estimator, X, sample_weight=None, reset=True):
+    """Return the Blocks of a collection for an estimator; `reset` as in `as_array`."""
+    X, dtype = as_array(estimator, X, reset)
     sample_weight, X = as_weights(sample_weight, X)
     return Blocks(X, sample_weight, dtype, type(estimator).__name__)

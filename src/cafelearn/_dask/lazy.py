@@ -2,22 +2,18 @@
 
 from copy import copy
 
-import dask
 import dask.array as da
 import numpy as np
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._dask.inputs import as_array, as_weights
+from cafelearn._dask.inputs import as_array, make_blocks
 from cafelearn._profiles import merge_sums, profile_sums
 
 # Attributes that workers do not need; lazy labels would also keep a reference to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
 # Methods that return one number for each row, and its type; None is the type of the data.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
-
-# Number of partial sums that one task merges.
-MERGED = 16
 
 
 def lazily(estimator, name, X):
@@ -56,11 +52,9 @@ def blockwise(estimator, name, X, dtype):
 def _width(estimator, name):
     # A scaler returns as many features as it takes.
     n_features_in = estimator.n_features_in_
-    return (
-        getattr(estimator, "_n_features_out", n_features_in)
-        if name == "transform"
-        else (n_features_in)
-    )
+    if name != "transform":
+        return n_features_in
+    return getattr(estimator, "_n_features_out", n_features_in)
 
 
 def _call(block, estimator, method, width, out_dtype):
@@ -84,51 +78,28 @@ def detached(estimator):
 
 def score(estimator, X, sample_weight):
     """Compute minus the objective of the rows, eagerly."""
-    check_is_fitted(estimator)
-    X, _ = as_array(estimator, X, reset=False)
-    sample_weight, X = as_weights(sample_weight, X)
-    operands = [X] if sample_weight is None else [X, sample_weight[:, None]]
-    parts = da.map_blocks(
-        _score,
-        *operands,
-        estimator=detached(estimator),
-        dtype=np.float64,
-        chunks=((1,) * X.numblocks[0], (1,)),
-        meta=np.empty((0, 0)),
-    )
-    return float(parts.sum().compute())
-
-
-def _score(block, weights=None, estimator=None):
-    weights = None if weights is None else weights[:, 0]
-    # All weights of a block may be zero.
-    if len(block) == 0 or (weights is not None and not weights.any()):
-        return np.zeros((1, 1))
-    return np.full((1, 1), estimator.score(block, sample_weight=weights))
+    return float(_reduce(estimator, X, sample_weight, score_block, sum))
 
 
 def profile(estimator, X, sample_weight):
     """Compute the sums for `profile_frame`, eagerly."""
+    return _reduce(estimator, X, sample_weight, profile_block, merge_sums)
+
+
+def _reduce(estimator, X, sample_weight, run, combine):
     check_is_fitted(estimator)
-    X, _ = as_array(estimator, X, reset=False)
-    sample_weight, X = as_weights(sample_weight, X)
-    blocks = X.to_delayed().ravel()
-    weights = (
-        [None] * len(blocks) if sample_weight is None else sample_weight.to_delayed().ravel()
-    )
-    worker = dask.delayed(detached(estimator), pure=False, traverse=False)
-    tasks = [
-        dask.delayed(_profile)(block, weight, worker)
-        for block, weight in zip(blocks, weights, strict=True)
-    ]
-    while len(tasks) > MERGED:
-        tasks = [
-            dask.delayed(merge_sums)(tasks[i : i + MERGED])
-            for i in range(0, len(tasks), MERGED)
-        ]
-    return merge_sums(dask.compute(*tasks))
+    blocks = make_blocks(estimator, X, sample_weight, reset=False)
+    return blocks.reduce(run, combine, detached(estimator), check=True)
 
 
-def _profile(block, weights, estimator):
-    labels = estimator.predict(block) if len(block) else np.empty(0, dtype=np.int32)
-    return profile_sums(block, labels, len(estimator.feature_weights_), weights)
+def score_block(rows, estimator):
+    """The score of one block, all of whose weights may be zero."""
+    if not rows.sample_weight.any():
+        return 0.0
+    return estimator.score(rows.X, sample_weight=rows.sample_weight)
+
+
+def profile_block(rows, estimator):
+    """The sums for the profile of one block, which may have no rows."""
+    labels = estimator.predict(rows.X) if len(rows.X) else np.empty(0, dtype=np.int32)
+    return profile_sums(rows.X, labels, len(estimator.feature_weights_), rows.sample_weight)

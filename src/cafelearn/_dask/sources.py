@@ -8,7 +8,6 @@ other block, such as one that depends on its neighbours, is its key, and the sch
 it.
 """
 
-import pickle
 from collections import Counter
 
 import cloudpickle
@@ -23,20 +22,10 @@ SMALL = 100_000
 
 
 class Sealed:
-    """A value that Dask passes on unchanged, without looking for tasks inside.
-
-    It is sent in one piece, because many small arrays take longer if each is sent on its own.
-    """
+    """A value that Dask passes on unchanged, without looking for tasks inside."""
 
     def __init__(self, value):
         self.value = value
-
-    def __reduce__(self):
-        return _unsealed, (cloudpickle.dumps(self.value),)
-
-
-def _unsealed(data):
-    return Sealed(pickle.loads(data))
 
 
 def read(source):

@@ -11,59 +11,60 @@ of all listed rows are summed; in the third pass the rows drawn are fetched.
 
 from functools import partial
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
+import pandas as pd
 
 from cafelearn._dask.cache import CACHE
+from cafelearn._dask.sampling import sample
 from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
-from cafelearn._solver.starts import gapped_sample_job, sample_job, sample_seed
+from cafelearn._solver.starts import Job, gapped_sample_job, sample_job, sample_seed
 
-# Kind of the cache entries made here.
-STARTS = "starts"
 # With subsample=None all rows are fetched, so collections of more rows are refused.
 FEW_ROWS = 20_000
 
 
-class Query(NamedTuple):
-    """One draw of distinct rows by their weight."""
+class Prepared(NamedTuple):
+    """A Job without starts, and what they are made with."""
 
-    salt: np.uint64
-    bound: float  # largest waiting time of a candidate
-    codes: np.ndarray | None = None  # codes of the rows, in the second and third pass
+    job: Job
+    offset: float | str  # see starts.log_offset
+    middle: np.ndarray | None  # values that fill gaps; None without gaps
 
 
 class Frame(NamedTuple):
-    """All queries and their common settings; see `draws.coded_draw`."""
+    """Settings of all draws from the same rows; see `draws.coded_draw`."""
 
+    key: str  # in the cache
     low: np.ndarray
     spans: np.ndarray
-    queries: list
-    middle: np.ndarray | None  # values that fill gaps during a draw; None without gaps
+    middle: np.ndarray | None  # as in Prepared
+
+    def distinct(self, rows):
+        """Find the distinct rows of a block: codes, masses and the index of one row each."""
+        found = CACHE.get((self.key, rows.number))
+        if not found:
+            X = _filled(rows.X, self.middle)
+            draw = draws.coded_draw(X, rows.sample_weight, self.spans, self.low)
+            found = {"codes": draw.codes, "mass": draw.mass, "first": draw.first}
+            CACHE.put((self.key, rows.number), found)
+        return found["codes"], found["mass"], found["first"]
 
 
 def _filled(X, middle):
     return X if middle is None else fill_columns(X, middle)
 
 
-def _draw(rows, frame):
-    key = (rows.fit, STARTS, rows.number)
-    stored = CACHE.get(key, 0)
-    if stored is not None:
-        return draws.Draw(*stored)
-    X = _filled(rows.X, frame.middle)
-    draw = draws.coded_draw(X, rows.sample_weight, frame.spans, frame.low)
-    CACHE.put(key, 0, tuple(draw))
-    return draw
-
-
-def name_candidates(rows, frame):
-    """Return for each query the codes of rows within its bound, and whether all rows are."""
-    draw, found = _draw(rows, frame), []
-    for query in frame.queries:
-        times = draws.coded_times(draw.codes, query.salt, draw.mass)
-        named = times <= query.bound
-        found.append((draw.codes[named], bool((named | np.isinf(times)).all())))
+def name_candidates(rows, request):
+    """Return for each salt the codes of rows within the bound, and whether all rows are."""
+    frame, salts, bound = request
+    (codes, mass, _), found = frame.distinct(rows), []
+    for salt in salts:
+        times = draws.coded_times(codes, salt, mass)
+        named = times <= bound
+        found.append((codes[named], bool((named | np.isinf(times)).all())))
     return found
 
 
@@ -75,31 +76,29 @@ def combine_candidates(parts):
     ]
 
 
-def sum_masses(rows, frame):
-    """Return for each query the weight of each of its codes in this block."""
-    draw, found = _draw(rows, frame), []
-    for query in frame.queries:
-        mass = np.append(draw.mass, 0.0)
-        found.append(mass[_positions(draw.codes, query.codes)])
-    return found
+def sum_masses(rows, request):
+    """Return for each draw the weight of each of its codes in this block."""
+    frame, wanted = request
+    known, mass, _ = frame.distinct(rows)
+    known, mass = pd.Index(known), np.append(mass, 0.0)
+    # The position of codes that are not in this block is -1, the zero at the end.
+    return [mass[known.get_indexer(codes)] for codes in wanted]
 
 
 def add_up(parts):
     """Add lists of arrays in the order of the blocks."""
-    total = [array.copy() for array in parts[0]]
-    for part in parts[1:]:
-        for into, array in zip(total, part, strict=True):
-            into += array
-    return total
+    return [sum(arrays) for arrays in zip(*parts, strict=True)]
 
 
-def fetch_rows(rows, frame):
-    """Return for each query the positions of its codes found in this block, and their rows."""
-    draw, found = _draw(rows, frame), []
-    for query in frame.queries:
-        places = _positions(draw.codes, query.codes)
-        here = np.flatnonzero(places < len(draw.codes))
-        found.append((here, rows.X[draw.first[places[here]]]))
+def fetch_rows(rows, request):
+    """Return for each draw the positions of its codes found in this block, and their rows."""
+    frame, wanted = request
+    known, _, first = frame.distinct(rows)
+    known, found = pd.Index(known), []
+    for codes in wanted:
+        places = known.get_indexer(codes)
+        here = np.flatnonzero(places >= 0)
+        found.append((here, rows.X[first[places[here]]]))
     return found
 
 
@@ -107,8 +106,7 @@ def combine_rows(middle, parts):
     """Keep the lexicographically first of rows with equal codes."""
     best = []
     for found in zip(*parts, strict=True):
-        places = np.concatenate([places for places, _ in found])
-        rows = np.concatenate([rows for _, rows in found])
+        places, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         # The last key of np.lexsort is the primary one.
         order = np.lexsort((*_filled(rows, middle).T[::-1], places))
         places, rows = places[order], rows[order]
@@ -117,51 +115,32 @@ def combine_rows(middle, parts):
     return best
 
 
-def _positions(codes, wanted):
-    """Return the positions of `wanted` in the sorted `codes`, len(codes) for missing ones."""
-    places = np.searchsorted(codes, wanted)
-    inside = places < len(codes)
-    places[inside] = np.where(
-        codes[places[inside]] == wanted[inside], places[inside], len(codes)
-    )
-    return places
-
-
-def _draw_rows(blocks, extents, middle, queries, count):
-    """Return for each query the `count` rows of shortest times, these times and the masses."""
-    low, spans = (
-        extents.low.astype(np.float64),
-        draws.positive_spans(extents.low, extents.high),
-    )
-    drawn, waiting = [None] * len(queries), list(range(len(queries)))
+def _draw_rows(blocks, extents, middle, salts, count):
+    """Return for each salt the `count` rows of shortest times, these times and the masses."""
+    spans = draws.positive_spans(extents.low, extents.high)
+    frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
+    drawn, waiting = {}, list(range(len(salts)))
     # Slightly more rows than needed are expected to have times below this bound, so it is
     # seldom raised.
-    bounds = [(count + 8 * np.sqrt(count) + 20) / extents.mass] * len(queries)
+    bound = (count + 8 * np.sqrt(count) + 20) / extents.mass
     while waiting:
-        asked = [queries[i]._replace(bound=bounds[i] * blocks.n_blocks) for i in waiting]
-        frame = Frame(low, spans, asked, middle)
-        named = blocks.reduce(name_candidates, combine_candidates, frame)
-        asked = [
-            query._replace(codes=codes) for query, (codes, _) in zip(asked, named, strict=True)
-        ]
-        summed = blocks.reduce(sum_masses, add_up, frame._replace(queries=asked))
-        again = []
-        for i, query, mass, (_, complete) in zip(waiting, asked, summed, named, strict=True):
-            times = draws.coded_times(query.codes, query.salt, mass)
-            chosen = draws.first_to_come(times, count)
-            if complete or (times <= bounds[i]).sum() >= count:
-                drawn[i] = query.codes[chosen], times[chosen], mass[chosen]
-            else:
-                bounds[i] *= 16
-                again.append(i)
-        waiting = again
-    asked = [
-        query._replace(codes=codes) for query, (codes, _, _) in zip(queries, drawn, strict=True)
+        request = frame, [salts[i] for i in waiting], bound * blocks.n_blocks
+        named = blocks.reduce(name_candidates, combine_candidates, request)
+        masses = blocks.reduce(sum_masses, add_up, (frame, [codes for codes, _ in named]))
+        for i, (codes, complete), mass in zip(waiting, named, masses, strict=True):
+            times = draws.coded_times(codes, salts[i], mass)
+            if complete or (times <= bound).sum() >= count:
+                chosen = draws.first_to_come(times, count)
+                drawn[i] = codes[chosen], times[chosen], mass[chosen]
+        waiting = [i for i in waiting if i not in drawn]
+        bound *= 16
+    found = [drawn[i] for i in range(len(salts))]
+    request = frame, [codes for codes, _, _ in found]
+    fetched = blocks.reduce(fetch_rows, partial(combine_rows, middle), request)
+    blocks.forget(frame.key)
+    return [
+        (rows, times, mass) for (_, rows), (_, times, mass) in zip(fetched, found, strict=True)
     ]
-    frame = Frame(low, spans, asked, middle)
-    fetched = blocks.reduce(fetch_rows, partial(combine_rows, middle), frame)
-    blocks.forget(STARTS)
-    return [(rows, *found[1:]) for (_, rows), found in zip(fetched, drawn, strict=True)]
 
 
 def check_init(estimator, n_rows):
@@ -176,56 +155,50 @@ def check_init(estimator, n_rows):
         )
 
 
-def draw_samples(jobs, blocks, extents, offsets, middles):
-    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`.
-
-    `middles` are the values that fill the gaps in each job's rows, None for complete rows.
-    """
-    rngs = [np.random.default_rng(sample_seed(job.seeds)) for job in jobs]
-    queries = [Query(draws.new_salt(rng), np.inf) for rng in rngs]
-    size, ends = jobs[0].estimator.subsample, (extents.low, extents.high)
+def draw_samples(prepared, blocks, extents):
+    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`."""
     # Which rows are equal depends on the values in their gaps, and these depend on p.
-    for p in dict.fromkeys(job.estimator.p if extents.gaps else None for job in jobs):
-        some = [i for i, job in enumerate(jobs) if p in (None, job.estimator.p)]
-        middle, asked = middles[some[0]], [queries[i] for i in some]
-        samples = _draw_rows(blocks, extents, middle, asked, size + 1)
-        for i, (rows, times, mass) in zip(some, samples, strict=True):
+    exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
+    for p in dict.fromkeys(exponents):
+        some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]
+        rngs = [np.random.default_rng(sample_seed(job.seeds)) for job, _, _ in some]
+        salts, size = [draws.new_salt(rng) for rng in rngs], some[0].job.estimator.subsample
+        samples = _draw_rows(blocks, extents, some[0].middle, salts, size + 1)
+        for (job, offset, middle), (rows, times, mass) in zip(some, samples, strict=True):
             kept, mass = draws.sample_weights(times, mass, size)
-            rows, args = np.ascontiguousarray(rows[:kept]), (mass, *ends, offsets[i])
-            jobs[i].on_sample = (
-                sample_job(jobs[i], rows, *args)
-                if middle is None
-                else gapped_sample_job(jobs[i], rows, middle, *args)
-            )
+            rows = np.ascontiguousarray(rows[:kept])
+            statistics = mass, extents.low, extents.high, offset
+            if middle is None:
+                job.on_sample = sample_job(job, rows, *statistics)
+            else:
+                job.on_sample = gapped_sample_job(job, rows, middle, *statistics)
 
 
-def make_starts(jobs, blocks, extents, offsets, middles, take_sample, filled_starts):
+def make_starts(prepared, blocks, extents, filled_starts):
     """Make the starts of jobs whose rows are fetched, or whose centres are given.
 
     With `filled_starts`, drawn starts run on rows whose gaps are filled; see
     `starts.prepare`.
     """
-    init, n_clusters = jobs[0].estimator.init, jobs[0].estimator.n_clusters
-    unit = jobs[0].units.data
+    first, ends = prepared[0].job, (extents.low, extents.high)
+    init, unit = first.estimator.init, first.units.data
+    X, weights = None, None
     if isinstance(init, str):
         X, weights = blocks.reduce(fetch_all, combine_all, None)
-    else:
-        X = take_sample() if callable(init) else None
-    for job, offset, middle in zip(jobs, offsets, middles, strict=True):
-        shown = X if X is None else _filled(X, middle)
-        if not isinstance(init, str):
-            if shown is not None and unit != 1:
-                shown = shown / shown.dtype.type(unit)
-            job.start = partial(_given, init, shown, blocks, n_clusters, unit)
-        elif filled_starts:
-            job.on_sample = sample_job(job, shown, weights, extents.low, extents.high, offset)
-        else:
-            rows = seeding.StartRows(shown, weights, extents.low, extents.high, offset)
+    elif callable(init):
+        X = sample(blocks, first.seeds[0])
+    for job, offset, middle in prepared:
+        filled = None if X is None else _filled(X, middle)
+        if isinstance(init, str) and filled_starts:
+            job.on_sample = sample_job(job, filled, weights, *ends, offset)
+        elif isinstance(init, str):
+            rows = seeding.StartRows(filled, weights, *ends, offset)
             job.start = seeding.make_start(job.estimator, rows)
-
-
-def _given(init, shown, blocks, n_clusters, unit, seed):
-    return seeding.given_centers(init, shown, blocks, n_clusters, seed, unit), None, None
+        else:
+            shown = filled if filled is None or unit == 1 else filled / filled.dtype.type(unit)
+            # Of the rows, given centres need only the width and the type.
+            rows = seeding.StartRows(blocks, None, *ends, offset)
+            job.start = seeding.make_start(job.estimator, rows, (shown, unit))
 
 
 def fetch_all(rows, request):
@@ -234,4 +207,5 @@ def fetch_all(rows, request):
 
 
 def combine_all(parts):
+    """Concatenate the rows of several blocks, and their weights."""
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))

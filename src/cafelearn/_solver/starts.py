@@ -268,24 +268,29 @@ def problem_of(estimator, X, scale, offset, groups):
     )
 
 
-def run_starts(jobs, n_jobs, verbose=0):
+def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
     """Run all starts of all jobs in one pool of workers, and fit their estimators.
 
-    With many starts, the starts run in parallel; with few, the rows of each start do.
+    With many starts, the starts run in parallel; with few, the rows of each start do. Starts on
+    rows that are not in memory are run by `run_elsewhere`, which takes a list of (job, seed)
+    and yields the job and result of each.
     """
+    run_here = partial(_run_tasks, n_jobs=n_jobs)
+    on_all_rows = run_elsewhere or run_here
     sampled = [job for job in jobs if job.on_sample is not None]
     first = [job.on_sample or job for job in jobs]
     n_starts = sum(len(job.seeds) for job in first)
-    run_round(first, n_jobs, verbose, 0, n_starts + len(sampled))
+    run_first = run_here if sampled else on_all_rows
+    _run_round(first, run_first, verbose, 0, n_starts + len(sampled))
     for job in sampled:
         job.refine()
     n_refined = sum(len(job.seeds) for job in sampled)
-    run_round(sampled, n_jobs, verbose, n_starts, n_starts + n_refined)
+    _run_round(sampled, on_all_rows, verbose, n_starts, n_starts + n_refined)
     for job in jobs:
         set_attributes(job)
 
 
-def run_round(jobs, n_jobs, verbose, done, total):
+def _run_round(jobs, run_tasks, verbose, done, total):
     """Run the starts of jobs, after `done` of `total` starts have ended."""
     note_compiling()
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
@@ -293,10 +298,10 @@ def run_round(jobs, n_jobs, verbose, done, total):
     try:
         # In two rounds, so that the objective to beat does not depend on the order of starts.
         for tasks in (pilots, others):
-            for job, result in _run_tasks(tasks, n_jobs):
+            for job, result in run_tasks(tasks):
                 done += 1
                 job.take(result)
-                report_start(job, result, done, total, verbose)
+                _report_start(job, result, done, total, verbose)
             for job in jobs:
                 job.end_pilots()
     except BaseException:
@@ -333,7 +338,7 @@ def _run_tasks(tasks, n_jobs):
             yield job, result
 
 
-def report_start(job, result, done, n_starts, verbose):
+def _report_start(job, result, done, n_starts, verbose):
     """Report that a start has ended: as progress, and with verbose=2 as a line."""
     _progress.report(done, n_starts)
     if verbose > 1:
