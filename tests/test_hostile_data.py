@@ -365,3 +365,18 @@ def test_k_means_plus_plus_where_waiting_times_overflow():
         warnings.simplefilter("error", RuntimeWarning)
         model.fit(X)
     assert sorted(np.bincount(model.labels_)) == [1, 5_000]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "far"), [(np.float32, 1e12), (np.float32, 1e30), (np.float64, 1e120)]
+)
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.92, 12.0])
+def test_far_rows_of_weight_0_are_placed_as_new_rows(p, dtype, far):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(60, 3)) + 5 * rng.integers(3, size=(60, 1))).astype(dtype)
+    X[::10] = far * np.array([1, -2, 3])
+    weight = (np.arange(60) % 10 > 0).astype(float)
+    model = MinkowskiWeightedKMeans(4, p=p, random_state=0).fit(X, sample_weight=weight)
+    np.testing.assert_array_equal(model.labels_, model.predict(X))
+    alone = MinkowskiWeightedKMeans(4, p=p, random_state=0).fit(X[weight > 0].astype(X.dtype))
+    np.testing.assert_array_equal(alone.labels_, model.labels_[weight > 0])

@@ -439,15 +439,18 @@ class MinkowskiWeightedKMeans(
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
             # Float64 centres rounded to float32 could lie beyond the rows of their clusters.
             X = X.astype(np.float64, copy=False)
-        model = make_model(
+        return X, self._placement(X.dtype), effective_n_jobs(self.n_jobs)
+
+    def _placement(self, dtype):
+        """Return the Model that places rows of `dtype`."""
+        return make_model(
             self.cluster_centers_,
             self.feature_weights_,
             self.p,
             self._scale,
-            X.dtype,
+            dtype,
             self._gap_distances,
         )
-        return X, model, effective_n_jobs(self.n_jobs)
 
     def _gap_distances(self):
         """Return the distance to the centre that a gap counts as, by cluster and feature."""

@@ -23,6 +23,7 @@ from cafelearn._solver.kernels.weights import (
     log_mean_dispersion,
     make_groups,
 )
+from cafelearn._solver.placing import assign
 from cafelearn._solver.scales import (
     data_scale,
     exceeds_single,
@@ -76,6 +77,7 @@ class Job:
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
         self.refining = False  # the starts are clusterings found on the sample
+        self.idle = None  # rows of weight 0, in the user's units; they are placed after the fit
         self.ranges = None  # half of the range of each feature
         self.typical = None  # (m,) distance that a gap counts for at the start of a descent
         self.feature_scale, self.problem = feature_scale, problem
@@ -199,12 +201,15 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     exponent = weight_exponent(sample_weight.max())
     sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
     # Rows of weight 0 must not affect the result, not even through the scale.
-    if not (sample_weight > 0).all():
-        low, high, _ = extremes(X[sample_weight > 0])
+    idle = sample_weight == 0
+    if idle.any():
+        low, high, _ = extremes(X[~idle])
     shown, scale = X, data_scale(low, high)[0]
     units = Units(extreme_unit(scale, X.dtype), exponent)
     if units.data != 1:
         X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
+    if idle.any():
+        X = np.where(idle[:, None], low, X)  # their distances may overflow
     scale, feature_scale = data_scale(low, high)
     whole = partial(one_cluster, X, sample_weight, feature_scale, estimator.p, gaps)
     if gaps:
@@ -215,6 +220,8 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     seeds = start_seeds(estimator, len(X))
     job = Job(estimator, X, sample_weight, feature_scale, problem, None, seeds)
     job.units, job.ranges = units, half_span(low, high)
+    if idle.any():
+        job.idle = shown[idle]
     if gaps:
         return _with_gaps(job, whole(), low, high, offset, shown, filled_starts)
     if is_sampled(estimator, len(X)):
@@ -288,6 +295,9 @@ def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
     _run_round(sampled, on_all_rows, verbose, n_starts, n_starts + n_refined)
     for job in jobs:
         set_attributes(job)
+        if job.idle is not None:
+            model = job.estimator._placement(job.idle.dtype)
+            job.estimator.labels_[job.sample_weight == 0] = assign(job.idle, model)[0]
 
 
 def _run_round(jobs, run_tasks, verbose, done, total):

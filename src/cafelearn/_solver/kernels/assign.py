@@ -20,7 +20,12 @@ from cafelearn._solver.kernels.compiling import (
     callable_from_python,
     njit,
 )
-from cafelearn._solver.kernels.gradients import add_extrema, add_gradients
+from cafelearn._solver.kernels.gradients import (
+    FARTHEST_NUMBER,
+    FARTHEST_SINGLE,
+    add_extrema,
+    add_gradients,
+)
 from cafelearn._solver.kernels.power import (
     BRANCH,
     CUBE,
@@ -121,7 +126,8 @@ def _assign_block(guess, cells, size, geometry, scratch):
     All distances are sums of terms >= 0, so a centre is ruled out once its partial sums
     exceed the best distance of every row. `guess` is the old label of all rows, or -1 if they
     had none. Its centre comes first, so that most others are ruled out early. The labels are
-    the same as those of the full computation.
+    the same as those of the full computation. Distances may be infinite only for rows of weight
+    0. `nearest` never is, because the difference of two infinities would be NaN.
 
     OUT scratch.block_labels, scratch.nearest
     """
@@ -129,7 +135,7 @@ def _assign_block(guess, cells, size, geometry, scratch):
     labels, nearest, plan = scratch.block_labels, scratch.nearest, geometry.distances
     for b in range(size):
         labels[b] = 0
-        nearest[b] = np.inf
+        nearest[b] = FARTHEST_NUMBER if columns.itemsize == 8 else FARTHEST_SINGLE
     for turn in range(-1, len(cells)):
         l = guess if turn < 0 else turn
         if l < 0 or turn == guess:

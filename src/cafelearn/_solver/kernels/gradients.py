@@ -26,7 +26,7 @@ from cafelearn._solver.kernels.vectors import (
 )
 
 # Beyond any value of the data.
-FARTHEST, FARTHEST_SINGLE = 1e308, 3e38
+FARTHEST_NUMBER, FARTHEST_SINGLE = 1e308, 3e38
 
 
 @njit(**EXACT)
@@ -147,7 +147,7 @@ def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
     table, mantissa = split_negative(plan)
     # Values on the other side of the centre are moved out of reach by adding a large number. A
     # choice between x and infinity would be compiled to a branch.
-    beyond = number(FARTHEST if columns.itemsize == 8 else FARTHEST_SINGLE)
+    beyond = number(FARTHEST_NUMBER if columns.itemsize == 8 else FARTHEST_SINGLE)
     limit = number(0.5) * beyond
     for j in range(len(features)):
         v = features[j]
