@@ -24,7 +24,6 @@ from cafelearn._solver.kernels.centers import (
     fits,
     fitting_scale,
     refine,
-    rounded,
     smallest_span,
 )
 from cafelearn._solver.kernels.compiling import EXACT, njit
@@ -32,7 +31,7 @@ from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geomet
 from cafelearn._solver.kernels.sums import CHANGED, FARTHEST, FARTHEST_ROW, HIGH, LOW, SPREAD
 from cafelearn._solver.kernels.sums import MASS as SUM_MASS
 from cafelearn._solver.kernels.sums import MEMBERS as SUM_MEMBERS
-from cafelearn._solver.kernels.vectors import maximum, minimum, to_bits
+from cafelearn._solver.kernels.vectors import maximum, minimum, rounded, to_bits
 from cafelearn._solver.kernels.weights import (
     WEIGHTINGS,
     Groups,

@@ -14,14 +14,14 @@ is one pass over the members. `gradients.add_gradients` makes that pass for a bl
   equation is solved exactly. A few passes suffice even for centres within 1e-10 of a data
   value, which are common for p close to 1 and for tied data.
 
-Every function takes the cell of one cluster and feature (see `cells`) and its sums.
+`neighbours` has the model between two data values. Every function takes the cell of one cluster
+and feature (see `cells`) and its sums.
 """
 
 import numpy as np
 
 from cafelearn._solver.kernels.cells import (
     CENTER,
-    GAP,
     HIGH,
     LAST,
     LEAST,
@@ -30,7 +30,6 @@ from cafelearn._solver.kernels.cells import (
     MOST,
     OPEN,
     PASSES,
-    REST_SLOPE,
     SCALE,
     SIDE,
     SLOPE,
@@ -42,11 +41,9 @@ from cafelearn._solver.kernels.cells import (
     VALUE_START,
 )
 from cafelearn._solver.kernels.compiling import EXACT, njit
-from cafelearn._solver.kernels.power import NEAREST
+from cafelearn._solver.kernels.neighbours import between_neighbours
 from cafelearn._solver.kernels.sums import (
     ABOVE,
-    AT_ABOVE,
-    AT_BELOW,
     BELOW,
     CURVATURE_ABOVE,
     CURVATURE_BELOW,
@@ -57,19 +54,14 @@ from cafelearn._solver.kernels.sums import (
 )
 from cafelearn._solver.kernels.sums import HIGH as LARGEST
 from cafelearn._solver.kernels.sums import LOW as SMALLEST
-from cafelearn._solver.kernels.vectors import maximum, minimum
+from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
 # After this many passes the search bisects the bracket; after twice as many it ends. Ten passes
 # are usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
-# Safety factor of errors that are only estimated.
-SAFETY = 8
 # At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
 # two steps, is at most this many times the accepted error.
 BENT = 100
-# How much of a bend that two points may hide is ignored (p < 2): with SAFETY, an error of ten
-# times the accepted one is ruled out.
-HIDDEN = 160
 # A centre's error may raise its dispersion by this many times the accepted error.
 FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
@@ -77,14 +69,6 @@ HUGE = 25
 # Members whose range is below this count as equal, because the scale that brings the range near
 # 1 would overflow.
 SMALLEST_SPAN, SMALLEST_SPAN_SINGLE = 2.0**-1020, 2.0**-124
-# Values closer to a centre than this, in scaled units, count as equal to it (p < 2).
-EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
-
-
-@njit(**EXACT)
-def rounded(number, single):
-    """Round a number to the type of the data."""
-    return np.float64(np.float32(number)) if single else np.float64(number)
 
 
 @njit(**EXACT)
@@ -187,7 +171,7 @@ def refine(cell, sums, geometry):
         exact &= not bent or rounded(target, single) == z
     else:
         value = gradient
-        target, exact, change = _between_neighbours(cell, sums, p - 1, reach, single)
+        target, exact, change = between_neighbours(cell, sums, p - 1, reach, single)
     _narrow(cell, z, value)
     if exact:
         cell[CENTER] = rounded(target, single)
@@ -300,119 +284,3 @@ def _next_place(cell, sums, value, root, p, single):
     # A heavy member at the other end makes most of the spread here if the root is next to it.
     member = sums[BELOW] if value > 0 else sums[ABOVE]
     return member if p < 2 and root == member != z and low <= member <= high else np.nan
-
-
-@njit(**EXACT)
-def _scaled_way(way, scale, single):
-    """Convert the distance of a neighbour to the units of the sums; 0 if it counts as equal."""
-    way = rounded(way, single) * scale
-    return way if way >= (EQUAL_SINGLE if single else EQUAL) else 0.0
-
-
-@njit(**EXACT)
-def _between_neighbours(cell, sums, q, reach, single):
-    """Find the root of the model of the gradient between the data values next to z.
-
-    Returns the root (NaN if it lies elsewhere), whether the model is accurate enough to stop
-    there, and the change of the spread from z to the root, which is p times the integral of the
-    model.
-    """
-    z, scale = cell[CENTER], cell[SCALE]
-    below, above = sums[BELOW], sums[ABOVE]
-    if np.isinf(below) or np.isinf(above):
-        return np.nan, False, 0.0
-    at_below, at_above = sums[AT_BELOW], sums[AT_ABOVE]
-    left, right = _scaled_way(z - below, scale, single), _scaled_way(above - z, scale, single)
-    width = left + right
-    # Value and slope of the rest at z, without the terms of the two neighbours.
-    rest, slope = sums[GRADIENT_BELOW], sums[CURVATURE_BELOW]
-    if right > 0:
-        rest += at_above * right**q
-        slope -= at_above * right ** (q - 1)
-    if left > 0:
-        rest -= at_below * left**q
-        slope -= at_below * left ** (q - 1)
-    slope = maximum(q * slope, 0.0)
-    last, bend = cell[LAST], np.inf
-    if cell[PASSES] > 1 and cell[GAP] == below:
-        # Two points in this gap show how far the rest is from a straight line.
-        bend = abs(slope - cell[REST_SLOPE]) / (abs(z - last) * scale)
-    cell[GAP], cell[REST_SLOPE] = below, slope
-    if rest - slope * left - at_above * width**q >= 0:
-        return np.nan, False, 0.0
-    if rest + slope * right + at_below * width**q <= 0:
-        return np.nan, False, 0.0
-    half = 0.5 * width
-    at_half = (at_below - at_above) * half**q + rest + slope * (half - left)
-    if at_half > 0:
-        y, growth = _singular_root(at_below, at_above, width, rest, slope, left, q)
-        root = below + y / scale
-        from_below, from_above = y, width - y
-    else:
-        y, growth = _singular_root(at_above, at_below, width, -rest, slope, right, q)
-        root = above - y / scale
-        from_below, from_above = width - y, y
-    way = from_below - left
-    change = (q + 1) * (rest * way + 0.5 * slope * way * way)
-    change += at_below * (from_below ** (q + 1) - left ** (q + 1))
-    change += at_above * (from_above ** (q + 1) - right ** (q + 1))
-    step = abs(root - z)
-    # The error of the model is half its bend times the square of the step, over the slope of
-    # the gradient. The bend measured between this point and the last is valid if the ends of
-    # the gap are farther away than the points are apart; otherwise the clearance from the ends
-    # bounds the error.
-    clearance = minimum(minimum(z, root) - below, above - maximum(z, root))
-    error = step * (step / clearance) if step < clearance else np.inf
-    room = minimum(minimum(clearance, last - below), above - last)
-    if maximum(abs(z - last), step) <= room:
-        # The bend is a mean, close to 0 if the slope is smallest between the points. The bend
-        # at z differs from it by at most `hidden`, usually by far less.
-        hidden = 0.5 * (1 - q) * (2 - q) * slope * abs(z - last) / (room * room * scale)
-        bend = maximum(bend, hidden / HIDDEN)
-        error = minimum(error, step * (step * scale * bend / growth))
-    if SAFETY * error <= reach:
-        return root, True, change
-    if step <= reach and not _is_straight(slope, minimum(at_below, at_above), step * scale, q):
-        # Half the accepted error: the next pass shows on which side of this point the root is.
-        return z + np.copysign(0.5 * reach, root - z), False, 0.0
-    return root, step <= reach, change
-
-
-@njit(**EXACT)
-def _is_straight(slope, weight, step, q):
-    """Check whether the rest of the gradient is nearly a straight line along a step.
-
-    A value of the rest contributes the slope q weight distance^(q-1), at most the total slope.
-    This bounds its distance from below, unless its weight is unusually small.
-    """
-    return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
-
-
-@njit(**EXACT)
-def _singular_root(near, far, width, rest, slope, origin, q):
-    """Solve near y^q - far (width - y)^q + rest + slope (y - origin) = 0 for y <= width / 2.
-
-    Newton's method in u = y^q, in which the left side is smooth near 0, kept inside a bracket.
-    Returns y and the derivative with respect to y there.
-    """
-    low, high = 0.0, (0.5 * width) ** q
-    u = minimum(maximum((far * width**q - rest + slope * origin) / near, 0.0), high)
-    y = u ** (1 / q)
-    for _ in range(60):
-        value = near * u - far * (width - y) ** q + rest + slope * (y - origin)
-        if value > 0:
-            high = u
-        else:
-            low = u
-        growth = (far * q * (width - y) ** (q - 1) + slope) / q
-        derivative = near + (growth * y ** (1 - q) if y > 0 else 0.0)
-        new = u - value / derivative
-        if not low <= new <= high:
-            new = 0.5 * (low + high)
-        done = abs(new - u) <= 1e-15 * high
-        u = new
-        y = u ** (1 / q)
-        if done:
-            break
-    slope += far * q * (width - y) ** (q - 1)
-    return y, slope + near * q * y ** (q - 1) if y > 0 else np.inf

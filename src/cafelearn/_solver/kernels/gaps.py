@@ -13,8 +13,8 @@ import numpy as np
 
 from cafelearn._solver.kernels.assign import hash_of
 from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALE, SCALED_WEIGHT
-from cafelearn._solver.kernels.centers import EQUAL, EQUAL_SINGLE
 from cafelearn._solver.kernels.compiling import ENTRY, EXACT, njit
+from cafelearn._solver.kernels.neighbours import EQUAL, EQUAL_SINGLE
 from cafelearn._solver.kernels.sums import (
     ABOVE,
     AT_ABOVE,

@@ -1,5 +1,6 @@
 """LLVM vector operations that Numba does not expose, each with a Python equivalent."""
 
+import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
@@ -70,6 +71,12 @@ def maximum(a, b):
 def minimum(a, b):
     """min(a, b)."""
     return b if b < a else a
+
+
+@njit(**EXACT)
+def rounded(number, single):
+    """Round a number to the type of the data."""
+    return np.float64(np.float32(number)) if single else np.float64(number)
 
 
 def _flip(builder, rows):

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn._solver.kernels.cells import LOG_DISPERSION, N_CELLS, WEIGHT
-from cafelearn._solver.kernels.centers import rounded
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
-from cafelearn._solver.kernels.vectors import maximum, minimum
+from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
 
 class Weighting(NamedTuple):
