@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import reference
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler, theory
 from cafelearn.extraction import Autoencoder, ReconstructionICA, ReplicatedNMF
+from cafelearn.extraction.fitting import oriented
 from conftest import make_blobs
 
 WIDE = (
@@ -446,3 +447,14 @@ def test_mwk_means_labels_are_those_of_the_estimator(noisy):
     seed = cafe.model_.random_state
     model = MinkowskiWeightedKMeans(3, p=1.5, n_init=3, random_state=seed).fit(scaled)
     np.testing.assert_array_equal(model.labels_, cafe.labels_)
+
+
+def test_rounding_does_not_decide_the_signs_of_features():
+    components = np.array([[0.5, -0.7, 0.7], [-0.2, 0.9, 0.1], [0.0, 0.0, 0.0]])
+    near = components * (1 + 1e-12 * np.array([1, -1, 1]))
+    for signs in (1, -1):
+        found = oriented(signs * near)
+        np.testing.assert_allclose(
+            found, [[-0.5, 0.7, -0.7], [-0.2, 0.9, 0.1], [0, 0, 0]], atol=1e-9
+        )
+    assert oriented(components.astype(np.float32)).dtype == np.float32

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
-from sklearn.utils.extmath import svd_flip
 
 from cafelearn._dask.extents import measure
 from cafelearn._dask.inputs import make_blocks
@@ -15,6 +14,7 @@ from cafelearn._scaling import RangeScaler, in_units_of_data
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.scales import is_constant
 from cafelearn._validation import ordinary_units
+from cafelearn.extraction.fitting import oriented
 
 
 class Moments(NamedTuple):
@@ -121,15 +121,12 @@ def fits_from_moments(extractor):
 
 
 def fit_pca(pca, moments, dtype):
-    """Fit scikit-learn's PCA to rows of which only the moments are known.
-
-    Signs are those of scikit-learn: the largest entry of each component is positive.
-    """
+    """Fit scikit-learn's PCA to rows of which only the moments are known."""
     n_features = len(moments.mean)
     n_components = min(pca.n_components or n_features, n_features, moments.count)
     variances, vectors = np.linalg.eigh(moments.scatter / (moments.count - 1))
     variances = np.maximum(variances[::-1], 0.0)
-    _, components = svd_flip(None, vectors.T[::-1].copy(), u_based_decision=False)
+    components = oriented(vectors.T[::-1])
     rest = variances[n_components : min(n_features, moments.count)]
     pca.n_samples_, pca.n_components_ = moments.count, n_components
     pca.n_features_in_ = n_features

@@ -5,10 +5,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import has_fit_parameter
 
 from cafelearn._extractors import make_extractor
+
+# Entries of a component whose sizes differ by less than this share are equal up to rounding.
+TIE = 1e-6
 
 
 def extractor_of(estimator, X, seed):
@@ -69,13 +71,28 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
     PCA and extractors whose `fit` takes `sample_weight` use the weights.
     """
-    if extractor is None or sample_weight is None:
-        return None if extractor is None else extractor.fit(rows)
-    if has_fit_parameter(extractor, "sample_weight"):
+    if extractor is None:
+        return None
+    if sample_weight is not None and has_fit_parameter(extractor, "sample_weight"):
         return extractor.fit(rows, sample_weight=sample_weight)
-    if type(extractor) is PCA:
+    if sample_weight is not None and type(extractor) is PCA:
         return _fit_weighted_pca(extractor, rows, sample_weight)
-    return extractor.fit(rows)
+    extractor.fit(rows)
+    if type(extractor) is PCA:
+        extractor.components_ = oriented(extractor.components_)
+    return extractor
+
+
+def oriented(components):
+    """Return components with the signs of scikit-learn: the largest entry is positive.
+
+    Of entries that are equal up to rounding, such as those of the two columns of a binary
+    category, the first one decides, so that rounding does not.
+    """
+    size = np.abs(components)
+    first = np.argmax(size >= (1 - TIE) * size.max(axis=1, keepdims=True), axis=1)
+    signs = np.where(components[np.arange(len(size)), first] < 0, -1, 1)
+    return components * signs[:, None].astype(components.dtype)
 
 
 def _fit_weighted_pca(pca, rows, sample_weight):
@@ -86,7 +103,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
     mean = sample_weight @ rows.astype(np.float64) / mass
     centered = (rows - mean) * np.sqrt(sample_weight)[:, None]
     _, singular, components = np.linalg.svd(centered, full_matrices=False)
-    _, components = svd_flip(None, components, u_based_decision=False)
+    components = oriented(components)
     variances = singular**2 / (mass - 1 if mass > 1 else mass)
     total = variances.sum()
     shares = variances / total if total > 0 else np.zeros_like(variances)
