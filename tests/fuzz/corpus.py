@@ -118,6 +118,10 @@ CORPUS = [
     FIT
     | {"seed": 1456106920, "kind": "tiny", "rows": 2, "columns": 1, "dtype": "float64"}
     | {"n_clusters": 1, "p": 4.999113084153957, "weighting": "uniform"},
+    # Distances whose powers are just above the smallest normal number.
+    FIT
+    | {"seed": 1621082381, "kind": "almost_tied", "rows": 49, "columns": 1, "dtype": "float32"}
+    | {"n_clusters": 7, "p": 2.9027842854714674, "offset": 0.0},
     # A Feather file with damaged notes of pandas.
     {"what": "tables", "how": "bytes", "seed": 1155730646, "file": 9},
     {"what": "tables", "how": "bytes", "seed": 1175949915, "file": 9},

@@ -19,9 +19,11 @@ HEAVY_WEIGHTS = {"float64": 1e-7, "float32": 1e-4}
 # How much less accurate weights are with the "fixed" offset, which has an error of its own.
 FIXED = 10
 RISE = {"float64": 1e-7, "float32": 1e-5}
-# Base-2 logarithms of terms of distances that count as nothing, and the exponents up to which
-# powers are taken as they are.
-VANISHING = {"float64": -1000, "float32": -120}
+# Base-2 logarithms of terms of distances that count as nothing: those of powers below the
+# smallest normal number, apart from factors of up to 2^(3p), and those of relative differences.
+# The last line has the exponents up to which powers are taken as they are.
+VANISHING = {"float64": -1022, "float32": -126}
+VANISHING_RELATIVE = {"float64": -1000, "float32": -120}
 LARGEST_PLAIN = {"float64": 8, "float32": 4}
 
 
@@ -102,9 +104,10 @@ def _distances(case, model, X):
     varies = spans >= oracle.SMALLEST_SPAN[X.dtype.name]  # the others count as constant
     weights = model.feature_weights_ * varies
     away = oracle.distances(X, model.cluster_centers_, weights, case["p"])
-    exponent = VANISHING[case["dtype"]]
-    power = case["p"] if case["p"] <= LARGEST_PLAIN[case["dtype"]] else 1
-    return away, spans.max() * len(spans) * oracle.Number(2) ** (exponent / power)
+    exponent, p = VANISHING_RELATIVE[case["dtype"]], case["p"]
+    if p <= LARGEST_PLAIN[case["dtype"]]:
+        exponent = VANISHING[case["dtype"]] / p + 3
+    return away, spans.max() * len(spans) * oracle.Number(2) ** exponent
 
 
 def _nearest(case, model, away, vanishing):
