@@ -150,6 +150,63 @@ class TestChoice:
         assert len(model.labels_) == 900
 
 
+class TestHostileColumns:
+    """A few values must neither hide clusters nor make clusters."""
+
+    @pytest.mark.parametrize("value", [100.0, 1000.0, 9999.0, 1e300])
+    def test_one_outlier(self, value):
+        X = blobs(4, n=400)
+        X[0, 0] = value
+        assert chosen_number(choose(X, range(1, 9))) == 4
+
+    def test_three_outliers(self):
+        X = blobs(4, n=400)
+        X[[0, 100, 200], [0, 1, 2]] = 9999.0
+        found = choose(X, range(1, 9))
+        assert chosen_number(found) == 4
+        assert found["found"]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_column_of_heavy_tails(self, seed):
+        X, _ = make_blobs(500, 6, centers=4, random_state=seed)
+        X = np.c_[X, np.random.default_rng(seed).lognormal(0, 1.5, 500)]
+        assert chosen_number(choose(X, range(1, 9))) == 4
+
+    @pytest.mark.parametrize("kind", ["normal", "uniform"])
+    def test_a_single_column_of_noise(self, kind):
+        X = getattr(np.random.default_rng(0), kind)(size=(300, 1))
+        assert chosen_number(choose(X)) == 1
+        with pytest.warns(DiagnosisWarning, match="No cluster structure"):
+            CAFE(3, random_state=0).fit(X)
+
+    def test_a_single_column_of_clusters(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(10 * np.repeat([0, 1, 2], 100))[:, None]
+        X[::30] = np.nan
+        X = X[~np.isnan(X[:, 0])]
+        assert chosen_number(choose(X)) == 3
+        assert CAFE(3, random_state=0).fit(X).diagnosis_ == []
+
+    def test_values_are_drawn_in_without_changing_their_order(self):
+        X = np.c_[np.r_[np.linspace(-1, 1, 40), 1e3, -50.0, 2e3], np.arange(43.0)]
+        drawn = numbers_module._draw_in(X)
+        assert_array_equal(drawn[:40], X[:40])
+        assert_array_equal(drawn[:, 1], X[:, 1])
+        assert_array_equal(np.argsort(drawn[:, 0]), np.argsort(X[:, 0]))
+        assert drawn[:, 0].max() < 20
+        same = np.where(np.arange(43) < 36, 5.0, X[:, 0])[:, None]
+        assert_array_equal(numbers_module._draw_in(same), same)
+
+    def test_one_verdict(self):
+        # The variables depend on each other in pairs, which the choice recognises.
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame({"a": rng.normal(size=300), "c": rng.choice(list("uvw"), 300)})
+        X["h"] = X["c"].str.upper()
+        model = TabularCAFE(CAFE("auto", random_state=0, n_init=2)).fit(X)
+        assert model.n_clusters_ > 1
+        assert "no-structure" not in [finding.code for finding in model.diagnosis_]
+
+
 class TestGaps:
     """Filled values would form clusters of their own."""
 

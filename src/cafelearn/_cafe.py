@@ -192,7 +192,8 @@ class CAFE(
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
         Number of permuted copies of the rows in the test of cluster structure, whose result is
-        part of `diagnosis_`; 0 skips the test.
+        part of `diagnosis_`; 0 skips the test. The choice of the number of clusters has a test
+        of its own, which replaces this one.
     n_jobs : int, default=None
         Number of threads; all starts of all candidates share them. The result does not
         depend on it.
@@ -620,8 +621,8 @@ class CAFE(
         structure = None if self._structure is None else Structure(*self._structure)
         candidates = self.candidates_
         return [
-            # Two tests of structure may give the same finding; list it once.
-            *(list(check_number(self._numbers)) or check_structure_found(structure)),
+            *check_number(self._numbers),
+            *check_structure_found(structure),
             *(check_scales(self.model_, names) if self.scaler_ is None else ()),
             *check_sizes(self.model_._mass),
             *check_weights(self.model_, names),
@@ -670,7 +671,8 @@ class CAFE(
     def _diagnose(self, X, seed):
         """Test the rows for structure, and warn of severe findings."""
         found = None
-        if self.n_permutations > 0:
+        # The choice of the number of clusters has tested for structure already.
+        if self.n_permutations > 0 and self._numbers is None:
             with phase("test of structure"):
                 found = check_structure(
                     X,

@@ -40,7 +40,8 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each.
+# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each. Fewer
+# rows are no cluster.
 MOST, ROWS_PER_CLUSTER = 10, 5
 # With more rows, a random sample of this size is used.
 ROWS = 4_000
@@ -49,6 +50,10 @@ SPLITS, PERMUTED = 5, 2
 # Extra initial clusters to be merged: without them, one may cover two of the true clusters.
 EXTRA = 8
 STARTS, ITERATIONS = 4, 50
+# Values farther than this many interquartile ranges from the quartiles are drawn towards them.
+FENCE = 5.0
+# Share of a single component in every mixture that is scored: it bounds what one row can cost.
+BACKGROUND = 0.01
 # Structure is found if the score exceeds that of permuted copies by this many standard
 # deviations.
 THRESHOLD = 3.0
@@ -200,6 +205,7 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     if model is None:
         X, labels = varying_columns(X, labels)
         X = np.ascontiguousarray(X)
+    X = _draw_in(X)
     codes = None if labels is None else codes_of(labels)
     layout = make_layout(X, frame_of(X, sample_weight, codes).one_hot)
     trials = _make_trials(X, model, sample_weight, seed, labels)
@@ -212,6 +218,22 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
         ]
     )
     return _decide(numbers, several, measured, [trial.is_permuted for trial in trials])
+
+
+def _draw_in(X):
+    """Draw in far values of each column, because single outliers would hide clusters.
+
+    The order of the values is kept. No value stays more than 2 FENCE spans beyond its fence.
+    """
+    low, high = np.nanquantile(X, (0.25, 0.75), axis=0)
+    with np.errstate(all="ignore"):
+        span = high - low
+        fence = np.clip(X, low - FENCE * span, high + FENCE * span)
+        beyond = np.log1p(np.abs(X / span - fence / span))
+        drawn = fence + np.sign(X - fence) * span * beyond / (1 + beyond / (2 * FENCE))
+    # The spread of a column is unknown if half of its values are equal.
+    keep = (span == 0) | ~np.isfinite(span) | (fence == X)
+    return np.where(keep, X, drawn).astype(X.dtype)
 
 
 def _most_components(most, n_rows):
@@ -285,19 +307,25 @@ def _measure(trial, layout, models, numbers):
         for some, half in zip(models, trial.halves, strict=True)
     ]
     others = trial.halves[::-1]
-    single, *scores = (
-        sum(
-            weight[half] @ log_sum(mixture[k].log_densities(statistics[half]))
+    measured = []
+    for k in numbers:
+        score = sum(
+            weight[half] @ _gains(mixture[k], mixture[1], statistics[half])
             for mixture, half in zip(mixtures, others, strict=True)
         )
-        for k in (1, *numbers)
-    )
-    measured = []
-    for k, score in zip(numbers, scores, strict=True):
         labels = [of[k].log_densities(statistics).argmax(axis=1) for of in mixtures]
         table = contingency_tables(labels, [k, k])[1, 0]
-        measured.append((adjusted_rand_index(table), score - single))
+        measured.append((adjusted_rand_index(table), score))
     return measured
+
+
+def _gains(mixture, single, statistics):
+    """Compute how much more likely rows are under a mixture than under a single component.
+
+    A logarithm for each row, at least log(BACKGROUND).
+    """
+    gain = log_sum(mixture.log_densities(statistics)) - single.log_densities(statistics)[:, 0]
+    return np.logaddexp(np.log1p(-BACKGROUND) + gain, np.log(BACKGROUND))
 
 
 def _fit_mixtures(models, statistics, weight, layout, numbers):
@@ -314,17 +342,26 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
     mixture = max(found, key=lambda some: some.likelihood)
     mixtures = {}
     while True:
-        k, mass = len(mixture.offset), mixture.memberships.sum(axis=0)
-        # A component with less mass than its prior is empty. A number of components, some of
-        # them empty, stands for the largest number without empty ones.
-        if k == 1 or mass.min() >= PRIOR:
+        k, memberships = len(mixture.offset), mixture.memberships
+        mass = memberships.sum(axis=0)
+        if k > 1 and mass.min() < _least_mass(weight, k):
+            # A component of outliers, or without rows, is no cluster.
+            fewer = np.delete(memberships, mass.argmin(), axis=1)
+        else:
+            # A number that is not reached stands for the next smaller one that is.
             for number in (1, *numbers):
                 if number >= k:
                     mixtures.setdefault(number, mixture)
-        if k == 1:
-            return mixtures
-        merged = merged_memberships(mixture, statistics, layout)
-        mixture = fit_mixture(statistics, merged, layout, weight)
+            if k == 1:
+                return mixtures
+            fewer = merged_memberships(mixture, statistics, layout)
+        mixture = fit_mixture(statistics, fewer, layout, weight)
+
+
+def _least_mass(weight, k):
+    """Return the mass that each of k components needs to count as a cluster of these rows."""
+    n_rows = min(ROWS_PER_CLUSTER, len(weight) / (2 * k))
+    return max(PRIOR, n_rows * weight.mean())
 
 
 def _decide(numbers, several, measured, is_permuted):

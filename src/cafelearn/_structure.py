@@ -145,9 +145,16 @@ def one_hot_groups(X):
 def permute(X, groups, rng):
     """Return a copy of the rows in which each group of columns is permuted independently.
 
-    Gaps keep their places, so every row keeps an observed value.
+    Gaps keep their places, so every row keeps an observed value. A single column depends on no
+    other, so its copy is uniform over its range instead, as in the gap statistic (Tibshirani,
+    Walther and Hastie, 2001).
     """
     copy = np.empty_like(X)
+    if X.shape[1] == 1:
+        low, high = observed_extremes(X)
+        share = rng.random(X.shape)
+        copy[:] = np.where(np.isnan(X), np.nan, low * (1 - share) + high * share)
+        return copy
     for group in groups:
         order = rng.permutation(len(X))
         there = ~np.isnan(X[:, group]).any(axis=1)
