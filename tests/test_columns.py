@@ -143,6 +143,78 @@ class TestTreatments:
         assert not recwarn.list
 
 
+class TestNumbersAsText:
+    def frame(self, texts):
+        return pd.DataFrame({"age": texts, "a": np.arange(len(texts)) % 7})
+
+    @pytest.mark.parametrize("n_parts", [None, 1, 5])
+    def test_texts_that_are_all_numbers(self, n_parts, recwarn):
+        frame = self.frame([f"{i}.5" for i in range(40)])
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        encoder = TableEncoder().fit(X)
+        assert encoder.treatments_.loc["age"].tolist() == [
+            "number",
+            "number",
+            "numbers, as text",
+        ]
+        assert encoder.transform(frame)["age"].tolist() == [i + 0.5 for i in range(40)]
+        assert not recwarn.list
+        as_categories = TableEncoder(categorical=["age"]).fit(frame)
+        assert len(as_categories.categories_["age"]) == 40
+
+    @pytest.mark.parametrize("n_parts", [None, 1, 10])
+    def test_markers_among_numbers_are_missing(self, n_parts, recwarn):
+        texts = [str(i % 31) for i in range(40)]
+        texts[:5] = ["N/A", "NA", "", "-", "?"]
+        frame = self.frame(texts)
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        encoder = TableEncoder().fit(X)
+        reason = encoder.treatments_.loc["age", "reason"]
+        assert reason == "numbers, as text; missing: '', '-', '?'"
+        encoded = encoder.transform(frame)["age"]
+        assert encoded.isna().tolist() == [True] * 5 + [False] * 35
+        assert not recwarn.list
+
+    def test_mixed_objects(self):
+        frame = self.frame([*range(29), "N/A"])
+        encoded = TableEncoder().fit_transform(frame)["age"]
+        assert encoded.isna().sum() == 1
+        flags = self.frame([True, False, "N/A"] * 10)
+        assert "age" in TableEncoder().fit(flags).categories_
+
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    def test_a_few_other_texts(self, n_parts):
+        texts = [*map(str, range(38)), "unknown", "N/A"]
+        frame = self.frame(texts)
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'age' has 38 numbers and 2 other") as seen:
+            encoder = TableEncoder().fit(X)
+        (warning,) = seen
+        assert warning.filename == __file__
+        for words in ("'N/A', 'unknown'", "left out", 'errors="coerce"', "--missing"):
+            assert words in str(warning.message)
+        assert encoder.treatments_.loc["age", "kind"] == "identifier"
+
+    def test_no_warning_if_the_treatment_is_chosen(self, recwarn):
+        frame = self.frame([*map(str, range(38)), "unknown", "N/A"])
+        TableEncoder(categorical=["age"]).fit(frame)
+        TableEncoder(drop=["age"]).fit(frame)
+        assert not recwarn.list
+
+    def test_codes_with_leading_zeros_are_text(self, recwarn):
+        codes = ["01007", "60601", "94110", "10001"] * 10
+        assert list(TableEncoder().fit(self.frame(codes)).categories_) == ["age"]
+        assert not recwarn.list
+
+    def test_row_numbers_as_text(self):
+        frame = self.frame([str(i) for i in range(40)])
+        assert TableEncoder().fit(frame).treatments_.loc["age", "kind"] == "identifier"
+
+    def test_only_markers_are_a_category(self):
+        frame = self.frame(["NA", "-"] * 20)
+        assert list(TableEncoder().fit(frame).categories_) == ["age"]
+
+
 class TestDates:
     def test_days(self):
         text = ["1970-01-02", "1970-01-01 12:00", "1970-01-01T02:00+02:00", None, "9999-12-31"]

@@ -1,5 +1,6 @@
 """TableEncoder: encode a data frame of numbers, text, booleans and dates as numbers."""
 
+import shlex
 from collections.abc import Sequence
 from copy import copy
 from numbers import Integral
@@ -7,6 +8,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype, is_string_dtype
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,9 +19,11 @@ from cafelearn._columns import (
     NUMBER,
     Treatment,
     as_days,
+    is_marker,
     judge,
     kind_of,
     look_at,
+    merged_kind,
     not_dates,
 )
 from cafelearn._typing import MatrixLike
@@ -33,8 +37,11 @@ __all__ = ["TableEncoder"]
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as numbers.
 
-    Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
-    one binary column per value, named ``column=value``. Dates, including text such as
+    Columns of numbers are unchanged. Text columns in which every value is a number become
+    numbers; texts such as NA, N/A, NULL, ``-`` and ``?`` are missing values there. Other
+    columns of text, booleans and pandas categories become one binary column per value, named
+    ``column=value``. Codes with leading zeros, such as 01007, are text. A column of numbers
+    with a few other texts is treated as text, with a warning. Dates, including text such as
     2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
     days. Missing values are kept or imputed.
 
@@ -405,6 +412,7 @@ def _sort_columns(estimator, frame):
         kinds[name], looks[name], values[name] = look_into(
             frame[name], is_category=name in estimator.categorical
         )
+        kinds[name] = merged_kind({kinds[name]})
     judge_columns(estimator, kinds, looks, values, len(frame))
 
 
@@ -412,7 +420,8 @@ def look_into(column, *, is_category=False):
     """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
     kind = "category" if is_category else kind_of(column)
     # A column that looks like numbers or dates in one part may be other text in another part.
-    is_text = kind == "text date" or (kind == "number" and column.dtype == object)
+    is_text = kind in ("text date", "text number", "markers")
+    is_text |= kind == "number" and column.dtype == object
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts
 
@@ -423,7 +432,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
     for name, kind in kinds.items():
         wanted = NUMBER if name in estimator.numeric else None
         wanted = "category" if name in estimator.categorical else wanted
-        known = ("number", "category", "date", "text date", "duration")
+        known = ("number", "text number", "category", "date", "text date", "duration")
         if kind not in known:
             unusable.append(f"{name!r} ({kind})")
             continue
@@ -443,6 +452,10 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
             "out (drop, --drop) or use one as row names (id_column, --id)."
         )
     found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
+    for name, kind in kinds.items():
+        is_chosen = name in estimator.numeric or name in estimator.categorical
+        if kind == "category" and not is_chosen and looks[name].is_nearly_numbers:
+            _warn_of_text(name, looks[name], found[name])
     # Lists, because model files cannot hold named tuples.
     estimator._treatments = {name: list(each) for name, each in found.items()}
     used = {name: each for name, each in found.items() if each.treatment != LEFT_OUT}
@@ -506,13 +519,18 @@ def not_numbers(column, *, is_date=False):
     """Return the values of a column that :func:`to_numbers` cannot convert."""
     if is_date:
         return not_dates(column)
-    return column[pd.to_numeric(_plain(column), errors="coerce").isna()].dropna()
+    column = _plain(column)
+    return column[pd.to_numeric(column, errors="coerce").isna()].dropna()
 
 
 def _plain(column):
-    """Replace a pandas categorical by its values, because `to_numeric` does not convert it."""
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    return column.astype(object) if is_category else column
+    """Return a column as `to_numeric` needs it: no categorical, NaN for texts like N/A."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
+        return column
+    markers = [value for value in column.unique() if is_marker(value)]
+    return column.mask(column.isin(markers)) if markers else column
 
 
 def _observed(estimator, frame):
@@ -547,6 +565,21 @@ def refuse_empty(estimator, names):
             f"{_owner(estimator)} cannot use columns without any value: {listed(names)}. "
             "Leave them out (drop, --drop)."
         )
+
+
+def _warn_of_text(name, look, treatment):
+    """Warn that a column is not treated as numbers, although most of its values are."""
+    texts = ", ".join(map(repr, look.others))
+    what = "left out" if treatment.treatment == LEFT_OUT else "treated as categories"
+    warn_caller(
+        f"Column {name!r} has {look.n_numbers:,} numbers and "
+        f"{look.n_values - look.n_numbers:,} other texts, such as {texts}, and is {what}. If "
+        "the texts mark missing values, replace them by NaN, for instance with "
+        f'pd.to_numeric(X[{name!r}], errors="coerce"), or use --missing '
+        f"{shlex.quote(look.others[0])}; otherwise name the column in categorical "
+        "(--category) or drop (--drop).",
+        once=True,
+    )
 
 
 def _warn_of_unseen(name, text, categories):
