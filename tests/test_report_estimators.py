@@ -166,6 +166,17 @@ class TestUsage:
         options = ("--no-header", "--missing", "?", "--impute", "median")
         self.check(cafe, "t.csv", *options, label=None)
 
+    def test_texts_that_pandas_reads_otherwise(self, cafe, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        table = customers()[["spend", "age"]].astype({"age": object})
+        table.loc[:3, "age"] = "unknown"
+        n = len(table)
+        table["sales"] = [f"{i * 37:,}" for i in range(n)]
+        table["region"] = (["EU", "NA"] * n)[:n]
+        table["zip"] = (["01007", "60601", "00501"] * n)[:n]
+        table.to_csv("t.csv", index=False)
+        self.check(cafe, "t.csv", label=None)
+
     def check(self, cafe, name, *options, label="target"):
         """The code of the report gives the labels and features that the command wrote."""
         labels = ("--label", label) if label else ()

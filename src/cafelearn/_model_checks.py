@@ -279,6 +279,34 @@ def _check_tabular(model):
     if not all(isinstance(values, list) for values in encoder.categories_.values()):
         raise UnsoundModel("the categories of TableEncoder are damaged")
     _check_labels("TabularCAFE", model, cafe.n_clusters_)
+    _check_reading(model._reading)
+
+
+def _check_reading(reading):
+    """Check the options with which the command has read the table."""
+    if reading is None:
+        return
+    if not isinstance(reading, dict) or set(reading) != {
+        "decimal",
+        "missing",
+        "thousands",
+        "texts",
+    }:
+        raise UnsoundModel("the reading options of TabularCAFE are damaged")
+    lists = [reading["missing"]]
+    if isinstance(reading["texts"], dict):
+        lists += reading["texts"].values()
+    sound = (
+        reading["decimal"] in (".", ",")
+        and reading["thousands"] in (None, "none", ".", ",")
+        and isinstance(reading["texts"], dict)
+        and all(
+            isinstance(each, list) and all(isinstance(text, str) for text in each)
+            for each in lists
+        )
+    )
+    if not sound:
+        raise UnsoundModel("the reading options of TabularCAFE are damaged")
 
 
 def _check_treatments(encoder):

@@ -138,6 +138,9 @@ class TabularCAFE(
         self.numeric = numeric
         self.group_categories = group_categories
 
+    # The options with which the command has read the table of the fit.
+    _reading: dict | None = None
+
     # The given CAFE has to validate its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
