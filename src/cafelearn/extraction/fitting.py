@@ -69,6 +69,9 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
     PCA and extractors whose `fit` takes `sample_weight` use the weights.
     """
+    if type(extractor) is PCA and len(rows) == 1 and sample_weight is None:
+        # scikit-learn divides by the number of rows minus 1.
+        sample_weight = np.ones(1)
     if extractor is None or sample_weight is None:
         return None if extractor is None else extractor.fit(rows)
     if has_fit_parameter(extractor, "sample_weight"):
@@ -81,7 +84,8 @@ def fit_extractor(extractor, rows, sample_weight=None):
 def _fit_weighted_pca(pca, rows, sample_weight):
     """Fit scikit-learn's PCA as if each row were repeated as often as its weight."""
     # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
-    pca.fit(rows)
+    with np.errstate(invalid="ignore"):
+        pca.fit(rows)
     mass = sample_weight.sum()
     mean = sample_weight @ rows.astype(np.float64) / mass
     centered = (rows - mean) * np.sqrt(sample_weight)[:, None]
