@@ -142,6 +142,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
         self.numeric = numeric
 
+    # Names of the columns of the fit as text; None for arrays.
+    _names_in: list[str] | None = None
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn the kinds of the columns, their categories and the values to impute.
@@ -149,8 +152,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table; polars frames are accepted. The columns of an array are named x0, x1,
-            and so on. A Dask dataframe is read in one pass, partition by partition.
+            The table; polars frames are accepted. The columns of an array, or of a frame
+            whose names are 0, 1, and so on, are named x0, x1, and so on; other names that are
+            not text are used as text. A Dask dataframe is read in one pass, partition by
+            partition.
         y : None
             Ignored; present by convention.
 
@@ -334,6 +339,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn_names(self, frame):
         _check_feature_names(self, frame, reset=True)
         _check_n_features(self, frame, reset=True)
+        self._names_in = None
+        if hasattr(self, "feature_names_in_") or _has_names(frame):
+            self._names_in = [str(name) for name in frame.columns]
 
     def _frame(self, X, reset):
         """Return X as a data frame whose column names are strings."""
@@ -351,16 +359,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if reset:
             self._learn_names(X)
-        if hasattr(self, "feature_names_in_") and isinstance(X.columns[0], str):
-            repeated = X.columns[X.columns.duplicated()]
+        # Older model files lack _names_in.
+        known = self._names_in or list(getattr(self, "feature_names_in_", ()))
+        names = X.columns.map(str)
+        if known and _has_names(X):
+            repeated = names[names.duplicated()]
             if len(repeated):
                 raise ValueError(
                     f"{_owner(self)} needs columns with distinct names, got {listed(repeated)} "
                     "more than once."
                 )
-            return X
+            return X if names.equals(X.columns) else X.set_axis(names, axis=1)
         _check_n_features(self, X, reset=False)
-        return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
+        return X.set_axis(known or _positions(X), axis=1)
 
     def _encode(self, frame):
         """Encode all features, including constant ones."""
@@ -399,6 +410,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 def _owner(estimator):
     return type(estimator).__name__
+
+
+def _has_names(X):
+    """Check whether the columns of a frame have names, not only numbers from 0."""
+    return not X.columns.equals(pd.RangeIndex(X.shape[1]))
 
 
 def _positions(X):

@@ -275,6 +275,13 @@ def _check_tabular(model):
         )
     if not isinstance(encoder.numbers_, list) or not isinstance(encoder.categories_, dict):
         raise UnsoundModel("the columns of TableEncoder are damaged")
+    given = encoder._names_in
+    if given is not None and not (
+        isinstance(given, list)
+        and len(given) == encoder.n_features_in_
+        and all(isinstance(name, str) for name in given)
+    ):
+        raise UnsoundModel("_names_in of TableEncoder are damaged")
     _check_treatments(encoder)
     if not all(isinstance(values, list) for values in encoder.categories_.values()):
         raise UnsoundModel("the categories of TableEncoder are damaged")

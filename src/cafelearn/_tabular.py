@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import (
     BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
     _fit_context,
@@ -31,7 +30,6 @@ __all__ = ["TabularCAFE"]
 class TabularCAFE(
     NotebookMixin,
     ProfileMixin,
-    ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
     BaseEstimator,
@@ -241,6 +239,21 @@ class TabularCAFE(
         """
         return self._fitted().assignment_margin(self.encode(X))
 
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the extracted features, those of :class:`CAFE`.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        names : ndarray of str
+            The names cafe0, cafe1, and so on.
+        """
+        return self._fitted().get_feature_names_out()
+
     def weights_frame(self) -> pd.DataFrame:
         """Return the feature weights as a labelled table.
 
@@ -306,10 +319,6 @@ class TabularCAFE(
     def _fitted(self):
         check_is_fitted(self)
         return self.cafe_
-
-    @property
-    def _n_features_out(self):
-        return self.cafe_._n_features_out
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
