@@ -123,6 +123,7 @@ class TestTexts:
         ages = [str(i % 60) for i in range(150)]
         ages[3] = ages[80] = "unknown"
         options = {"age": ages, "e": ["?!"] * 2 + ["1,5", "2,5"] * 74}
+        options["day"] = pd.date_range("2020-01-01", periods=150).strftime("%d/%m/%Y")
         path = self.write(tmp_path, **options, region=["EU", "NA", "AP"] * 50)
         frame = pd.read_csv(path, keep_default_na=False)
         frame.to_csv(path, index=False, sep=";")
@@ -149,7 +150,13 @@ class TestTexts:
         model = tmp_path / "m.skops"
         assert cafe("fit", path, "-k", 3, *QUICK, "--model", model)[0] == 0
         loaded = load_model(model)
-        for damage in ({"decimal": "x"}, {"missing": [1]}, {"texts": {"a": 3}}, {"more": 1}):
+        for damage in (
+            {"decimal": "x"},
+            {"missing": [1]},
+            {"texts": {"a": 3}},
+            {"dates": {"a": "%c"}},
+            {"more": 1},
+        ):
             broken = copy(loaded)
             broken._reading = loaded._reading | damage
             save_model(broken, tmp_path / "broken.skops", force=True)

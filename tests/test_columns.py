@@ -236,6 +236,17 @@ class TestDates:
         lazy = dd.from_pandas(frame, npartitions=8)
         assert list(TableEncoder().fit(lazy).categories_) == ["day"]
 
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    def test_dates_with_the_year_last(self, n_parts):
+        days = pd.date_range("2020-01-01", periods=40).strftime("%d/%m/%Y")
+        frame = pd.DataFrame({"day": days, "a": np.arange(40) % 7})
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'day' has dates such as '01/01") as seen:
+            TableEncoder().fit(X)
+        (warning,) = seen
+        assert warning.filename == __file__
+        assert "dayfirst=True" in str(warning.message)
+
     def test_parts_that_differ(self):
         # The first half looks like dates, and a whole part has no values at all.
         days = ["2020-01-01", "2020-01-02"] * 10

@@ -162,6 +162,34 @@ class TestReading:
             assert frame["zip"].tolist()[:2] == [1007, 60601]
             assert remarks == ""
 
+    @pytest.mark.parametrize(
+        ("texts", "expected"),
+        [
+            (["31/12/2020", "01/02/2021"], ["2020-12-31", "2021-02-01"]),
+            (["12/31/2020", "01/02/2021"], ["2020-12-31", "2021-01-02"]),
+            (["3.4.2020", "1.2.2021"], ["2020-04-03", "2021-02-01"]),
+            (["31-12-2020 23:15", "01-02-2021 00:00"], ["2020-12-31 23:15", "2021-02-01"]),
+            (["31/12/2020", "NA"], ["2020-12-31", None]),
+        ],
+    )
+    def test_dates_with_the_year_last(self, tmp_path, texts, expected):
+        text = "day,b\n" + "".join(f"{each},1\n" for each in texts)
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["day"].dtype.kind == "M"
+        expected = pd.to_datetime(pd.Series(expected), format="ISO8601")
+        assert frame["day"].equals(expected.astype(frame["day"].dtype))
+        assert f"Read as dates: 'day' ('{texts[0]}' is {expected[0]:%Y-%m-%d})" in remarks
+        frame, remarks = self.read(tmp_path, text, category=("day",))
+        assert frame["day"].tolist()[0] == texts[0]
+
+    @pytest.mark.parametrize(
+        "texts", [["03/04/2020", "01/02/2021"], ["31/12/2020", "12/31/2020"], ["31/02/2020"]]
+    )
+    def test_dates_that_are_not_clear_are_text(self, tmp_path, texts):
+        frame, remarks = self.read(tmp_path, "day,b\n" + "".join(f"{t},1\n" for t in texts))
+        assert frame["day"].tolist() == texts
+        assert remarks == ""
+
     def test_no_header(self, tmp_path):
         frame, remarks = self.read(tmp_path, "1,2\n3,4\n")
         assert "--no-header" in remarks

@@ -173,6 +173,7 @@ class TestUsage:
         n = len(table)
         table["sales"] = [f"{i * 37:,}" for i in range(n)]
         table["region"] = (["EU", "NA"] * n)[:n]
+        table["first day"] = pd.date_range("2020-01-01", periods=n).strftime("%d/%m/%Y")
         table["zip"] = (["01007", "60601", "00501"] * n)[:n]
         table.to_csv("t.csv", index=False)
         self.check(cafe, "t.csv", label=None)

@@ -30,6 +30,10 @@ NUMBER_TEXT = re.compile(
 )
 # Codes such as postal codes: as numbers they would lose their zeros.
 PADDED = re.compile(r"0[0-9]+")
+# Dates with the year last: their day may come before or after their month.
+YEAR_LAST = re.compile(
+    r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
+)
 # Number of texts kept that are not numbers, to be named in messages.
 NAMED = 3
 
@@ -69,6 +73,7 @@ class Look(NamedTuple):
     hashes: np.ndarray  # smallest hashes of the distinct values, ascending
     n_numbers: int = 0  # number of texts that are numbers
     others: tuple = ()  # up to NAMED of the other texts, codes with leading zeros first
+    n_dates: int = 0  # number of texts that are dates with the year last
 
     @property
     def n_distinct(self) -> int:
@@ -217,7 +222,7 @@ def look_at(column, kind, texts=None) -> Look:
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
     numbers = _whole_numbers(column) if kind in ("number", "text number") else None
-    n_numbers, others = 0, ()
+    n_numbers, others, n_dates = 0, (), 0
     hashes = np.empty(0, dtype=np.uint64)
     if numbers is not None:
         low, high = int(numbers.min()), int(numbers.max())
@@ -230,12 +235,15 @@ def look_at(column, kind, texts=None) -> Look:
         if not isinstance(column.dtype, pd.CategoricalDtype):
             found = [is_number(str(value)) for value in counts.index]
             n_numbers = int(np.dot(found, counts.to_numpy(dtype=np.int64)))
+            are_dates = [bool(YEAR_LAST.fullmatch(str(value))) for value in counts.index]
+            n_dates = int(np.dot(are_dates, counts.to_numpy(dtype=np.int64)))
             others = _named(
                 str(value).strip()
                 for value, is_one in zip(counts.index, found, strict=True)
                 if not is_one
             )
-    return Look(n_values, numbers is not None, low, high, n_words, hashes, n_numbers, others)
+    is_whole = numbers is not None
+    return Look(n_values, is_whole, low, high, n_words, hashes, n_numbers, others, n_dates)
 
 
 def _named(texts):
@@ -280,6 +288,7 @@ def merge_looks(looks) -> Look:
         _smallest(np.concatenate([look.hashes for look in looks])),
         sum(look.n_numbers for look in looks),
         _named(text for look in looks for text in look.others),
+        sum(look.n_dates for look in looks),
     )
 
 

@@ -41,7 +41,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     numbers; texts such as NA, N/A, NULL, ``-`` and ``?`` are missing values there. Other
     columns of text, booleans and pandas categories become one binary column per value, named
     ``column=value``. Codes with leading zeros, such as 01007, are text. A column of numbers
-    with a few other texts is treated as text, with a warning. Dates, including text such as
+    with a few other texts, or of dates such as 31/12/2020, is treated as text, with a warning.
+    Dates, including text such as
     2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
     days. Missing values are kept or imputed.
 
@@ -470,7 +471,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
     found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
     for name, kind in kinds.items():
         is_chosen = name in estimator.numeric or name in estimator.categorical
-        if kind == "category" and not is_chosen and looks[name].is_nearly_numbers:
+        if kind == "category" and not is_chosen:
             _warn_of_text(name, looks[name], found[name])
     # Lists, because model files cannot hold named tuples.
     estimator._treatments = {name: list(each) for name, each in found.items()}
@@ -584,18 +585,27 @@ def refuse_empty(estimator, names):
 
 
 def _warn_of_text(name, look, treatment):
-    """Warn that a column is not treated as numbers, although most of its values are."""
-    texts = ", ".join(map(repr, look.others))
+    """Warn if a column is treated as text, although its values are mostly numbers or dates."""
     what = "left out" if treatment.treatment == LEFT_OUT else "treated as categories"
-    warn_caller(
-        f"Column {name!r} has {look.n_numbers:,} numbers and "
-        f"{look.n_values - look.n_numbers:,} other texts, such as {texts}, and is {what}. If "
-        "the texts mark missing values, replace them by NaN, for instance with "
-        f'pd.to_numeric(X[{name!r}], errors="coerce"), or use --missing '
-        f"{shlex.quote(look.others[0])}; otherwise name the column in categorical "
-        "(--category) or drop (--drop).",
-        once=True,
-    )
+    texts = ", ".join(map(repr, look.others))
+    if look.is_nearly_numbers:
+        warn_caller(
+            f"Column {name!r} has {look.n_numbers:,} numbers and "
+            f"{look.n_values - look.n_numbers:,} other texts, such as {texts}, and is {what}. "
+            "If the texts mark missing values, replace them by NaN, for instance with "
+            f'pd.to_numeric(X[{name!r}], errors="coerce"), or use --missing '
+            f"{shlex.quote(look.others[0])}; otherwise name the column in categorical "
+            "(--category) or drop (--drop).",
+            once=True,
+        )
+    elif look.n_values and look.n_dates == look.n_values:
+        warn_caller(
+            f"Column {name!r} has dates such as {texts} and is {what}. Write them as "
+            f"2020-12-31, or convert them with pd.to_datetime(X[{name!r}], dayfirst=True) or "
+            "dayfirst=False; otherwise name the column in categorical (--category) or drop "
+            "(--drop).",
+            once=True,
+        )
 
 
 def _warn_of_unseen(name, text, categories):

@@ -82,10 +82,11 @@ class Reading(NamedTuple):
     unused: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
-    # What is known from the fit: the columns that are used (None for all), and the texts that
-    # are missing values and the categories by column.
+    # What is known from the fit: the columns that are used (None for all), and by column the
+    # texts that are missing values, the formats of dates and the categories.
     used: tuple[str, ...] | None = None
     texts: Mapping[str, list[str]] = {}
+    dates: Mapping[str, str] = {}
     categories: Mapping[str, list[str]] = {}
 
 
@@ -121,8 +122,9 @@ def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousand
     return reading._replace(
         missing=reading.missing or tuple(fit.get("missing", ())),
         used=(*encoder.numbers_, *encoder.categories_),
-        numeric=tuple(encoder.numbers_),
+        numeric=tuple(name for name in encoder.numbers_ if name not in encoder.dates_),
         texts=fit.get("texts", {}),
+        dates=fit.get("dates", {}),
         categories=encoder.categories_,
     )
 
@@ -137,6 +139,7 @@ def for_new_rows(reading, found):
         "missing": list(reading.missing),
         "thousands": reading.thousands or found.get("thousands"),
         "texts": found.get("texts", {}),
+        "dates": found.get("dates", {}),
     }
 
 

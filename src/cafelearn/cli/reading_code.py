@@ -29,7 +29,11 @@ def text_code(
         options.append(f"encoding={encoding!r}")
     if spaces:
         options.append("skipinitialspace=True")
-    return f"pd.read_csv({', '.join([repr(str(path)), *options])})"
+    code = f"pd.read_csv({', '.join([repr(str(path)), *options])})"
+    for name, form in found["dates"].items():
+        dates = f"lambda t: pd.to_datetime(t[{name!r}], format={form!r})"
+        code += f".assign(**{{{name!r}: {dates}}})"
+    return code
 
 
 def _missing_options(frame, reading, found):

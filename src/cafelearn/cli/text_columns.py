@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED
+from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST
 from cafelearn._words import listed
 
 # Numbers with a decimal comma, numbers with separated thousands by their decimal point, and
@@ -122,7 +122,7 @@ def tidy(frame, reading, delimiter, remark):
     from cafelearn.cli.options import column_names
 
     said = defaultdict(list)
-    found = {"texts": {}}
+    found = {"texts": {}, "dates": {}}
     unused = set(column_names(reading.unused, frame.columns))
     if reading.used is not None:
         unused |= set(frame.columns).difference(reading.used)
@@ -154,6 +154,10 @@ def _converted(name, texts, reading, wanted, said, found):
         return texts.spread([TRUTH.get(text.lower()) for text in texts.texts])
     if texts.are_values(re.compile(ISO).fullmatch):
         return _without(texts, texts.is_marker)
+    if wanted is None and texts.are_values(YEAR_LAST.fullmatch):
+        dates = _dates(name, texts, reading, said, found)
+        if dates is not None:
+            return dates
     if wanted == "number" or not texts.has_codes:
         done, new = _numbers(name, texts, reading, wanted, said, found)
         if done:
@@ -222,6 +226,45 @@ def _rows(count):
     return f"{count:,} row{'s' if count > 1 else ''}"
 
 
+def _dates(name, texts, reading, said, found):
+    """Return dates with the year last as dates if it is clear whether their day comes first."""
+    import pandas as pd
+
+    shown = texts.texts[texts.is_value]
+    form = reading.dates.get(name) or _date_format([YEAR_LAST.fullmatch(t) for t in shown])
+    if form is None:
+        return None
+    dates = pd.to_datetime(pd.Series(texts.texts), format=form, errors="coerce")
+    if dates[texts.is_value].isna().any():
+        return None
+    found["dates"][name] = form
+    if name not in reading.dates:
+        first = dates[texts.is_value].iloc[0]
+        said["dates"].append(f"{name!r} ({shown[0]!r} is {first:%Y-%m-%d})")
+    codes = texts.index.get_indexer(texts.column)
+    dates = dates.to_numpy(dtype="datetime64[s]")
+    return np.append(dates, np.datetime64("NaT"))[codes]
+
+
+def _date_format(matches):
+    """Return the format of dates with the year last; None if it is not clear."""
+    separators = {match[2] for match in matches}
+    times = {match[4] and (match[4][0], bool(match[5])) for match in matches}
+    if len(separators) > 1 or len(times) > 1:
+        return None
+    (separator,), (time,) = separators, times
+    first, second = (max(int(match[i]) for match in matches) for i in (1, 3))
+    if first > 12 and second > 12:
+        return None
+    # Dates with points have the day first.
+    if first <= 12 and second <= 12 and separator != ".":
+        return None
+    form = separator.join(("%m", "%d", "%Y") if second > 12 else ("%d", "%m", "%Y"))
+    if time is not None:
+        form += f"{time[0]}%H:%M" + (":%S" if time[1] else "")
+    return form
+
+
 def _without(texts, is_gap):
     if not is_gap.any():
         return None
@@ -257,6 +300,8 @@ def _say(said, remark):
         )
     if said["points"]:
         remark(f"Read with decimal points, in spite of --decimal ',': {names('points')}.")
+    if said["dates"]:
+        remark(f"Read as dates: {names('dates')}.")
     if said["few"]:
         remark(
             f"Read as numbers, with a few texts as missing values: {names('few')}. Use "
