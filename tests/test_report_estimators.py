@@ -97,7 +97,8 @@ class TestTable:
     def test_profiles_come_first(self, model, table, tmp_path):
         path = write_fit_report(model, table, tmp_path / "a.html")
         page = read(path)
-        assert "300 rows of 5 columns, encoded as 7 features" in page.text
+        assert "300 rows of 7 columns (4 used, encoded as 7 features)" in page.text
+        assert "Left out: 'same' (constant: the same in all rows), 'kind' (dropped" in page.text
         sections = re.findall(r'<section id="(\w+)"', path.read_text(encoding="utf-8"))
         assert sections[:3] == ["summary", "clusters", "weights"]
         profile = page.frame("profile-table").set_index("variable")
