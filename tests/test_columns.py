@@ -1,6 +1,7 @@
 """Dates, identifiers and free text in tables: treatment, messages and overrides."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 from cafelearn import CAFE, TableEncoder, TabularCAFE
 from cafelearn._columns import SKETCH, as_days, look_at, merge_looks
+from cafelearn.explanation import explain, values_shown
 from cafelearn.persistence import load_model, save_model
+from cafelearn.report import write_fit_report
 
 dd = pytest.importorskip("dask.dataframe")
 pl = pytest.importorskip("polars")
@@ -318,6 +321,36 @@ class TestModel:
         loaded = load_model(save_model(model, tmp_path / "model.skops"))
         pd.testing.assert_frame_equal(loaded.profile_frame(table), profile)
         pd.testing.assert_frame_equal(loaded.encoder_.treatments_, model.encoder_.treatments_)
+
+    def test_explanations_and_reports_speak_of_dates(self, table, cafe, tmp_path):
+        pytest.importorskip("jinja2")
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0)).fit(table)
+        found = explain(model, table, 0)
+        assert found.attrs["units"] == {"signup": "date", "renewal": "date", "stay": "duration"}
+        shown = values_shown(found)
+        assert shown.loc["signup", "value"] == f"{table.loc[0, 'signup']:%Y-%m-%d}"
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", shown.loc["renewal", "first_center"])
+        assert shown.loc["stay", "second_center"].endswith(" days")
+        assert shown.loc["plan", "value"] == "paid"
+        assert re.fullmatch(r"paid [<>]?\d+%", shown.loc["plan", "first_center"])
+        gap = table.head(1).assign(signup=pd.NaT, plan=None)
+        shown = values_shown(explain(model, gap, 0))
+        assert shown.loc[["signup", "plan"], "value"].tolist() == ["missing"] * 2
+        page = write_fit_report(model, table, tmp_path / "r.html").read_text(encoding="utf-8")
+        first, last = (
+            f"{day:%Y-%m-%d}" for day in (min(table["signup"]), max(table["signup"]))
+        )
+        assert f">{first}<" in page
+        assert f">{last}<" in page
+        assert " days<" in page
+        assert "e+04<" not in page
+        table.drop(columns="stay").to_csv(tmp_path / "t.csv", index=False)
+        path, file = tmp_path / "t.csv", tmp_path / "m.skops"
+        assert cafe("fit", path, "-k", 2, *QUICK, "--model", file)[0] == 0
+        code, out, err = cafe("explain", file, path, "--row", 0)
+        assert code == 0, err
+        assert f"{table.loc[0, 'signup']:%Y-%m-%d}" in out
+        assert "paid 100%" in out
 
     def test_dates_within_a_day_have_times(self):
         kind = np.arange(60) % 2

@@ -292,9 +292,9 @@ class TabularCAFE(
     def _profile_columns(self):
         return self.encoder_.columns_out()
 
-    def _profile_dates(self):
-        treatments = self.encoder_.treatments_
-        return treatments.index[treatments["kind"] == "date"].tolist()
+    def _profile_units(self):
+        kinds = self.encoder_.treatments_["kind"].to_dict()
+        return {name: kind for name, kind in kinds.items() if kind in ("date", "duration")}
 
     @property
     def loadings_(self):

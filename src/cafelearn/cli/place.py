@@ -229,17 +229,22 @@ def _show(run, found, name, place, most):
 
 
 def _table(found, first, second, most, with_weights):
+    from cafelearn.explanation import values_shown
+
+    largest = found["share"].abs().max() or 1.0
     columns = ["feature", ">value", f">centre {first}", f">centre {second}"]
-    shown = ["value", "first_center", "second_center"]
+    weights = []
     if with_weights:
         columns += [f">weight {first}", f">weight {second}"]
-        shown += ["first_weight", "second_weight"]
+        weights = ["first_weight", "second_weight"]
+    found = found.head(most)
+    shown = values_shown(found)
     table = make_table(*columns, ">share", "")
-    largest = found["share"].abs().max() or 1.0
-    for feature, values in found.head(most).iterrows():
+    for feature, values in found.iterrows():
         table.add_row(
             plain(short(feature, 30)),
-            *(f"{values[name]:.4g}" for name in shown),
+            *(plain(short(text, 30)) for text in shown.loc[feature]),
+            *(f"{values[name]:.4g}" for name in weights),
             f"{round(values['share'], 3) + 0.0:+.1%}",
             bar(values["share"] / largest),
         )
