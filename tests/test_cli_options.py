@@ -138,6 +138,7 @@ class TestTexts:
         frame[frame["age"] == "unknown"].to_csv(new, index=False, sep=";")
         code, _, err = cafe("transform", model, new, "--out", out, "--force")
         assert code == 0, err
+        assert "remark: Read" not in err.replace("Read with decimal points", "")
         code, _, err = cafe("explain", model, new, "--row", 0)
         assert code == 0, err
         # Options of the command still count.

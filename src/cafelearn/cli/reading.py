@@ -20,7 +20,7 @@ from cafelearn.cli.arrow_reading import read_arrow
 from cafelearn.cli.limits import BLOCK, CELL, check_memory, survey
 from cafelearn.cli.options import Reading, column_names
 from cafelearn.cli.reading_code import other_code, text_code
-from cafelearn.cli.text_columns import tidy
+from cafelearn.cli.text_columns import tidy, unused_columns
 from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -167,8 +167,8 @@ def _restore_codes(frame, path, options, reading, remark):
         if len(padded) and distinct.str.fullmatch("[0-9]+").all():
             frame[name] = texts[name]
             codes[name] = padded.iloc[0]
-    unused = set(column_names(reading.unused, frame.columns))
-    told = [f"{name!r} ({text!r})" for name, text in codes.items() if name not in unused]
+    known = unused_columns(reading, frame.columns) | set(reading.categories)
+    told = [f"{name!r} ({text!r})" for name, text in codes.items() if name not in known]
     if told:
         remark(
             f"Kept as text because of leading zeros: {listed(told, str, most=4)}. Use "

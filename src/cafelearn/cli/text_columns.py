@@ -117,15 +117,21 @@ def _number_pattern(decimal):
     return NUMBER_TEXT if decimal == "." else COMMA_NUMBER
 
 
+def unused_columns(reading, columns):
+    """Return the columns that are not used, which need not be examined."""
+    from cafelearn.cli.options import column_names
+
+    unused = set(column_names(reading.unused, columns))
+    return unused if reading.used is None else unused | set(columns).difference(reading.used)
+
+
 def tidy(frame, reading, delimiter, remark):
     """Convert text columns in place; return what transform needs to read alike."""
     from cafelearn.cli.options import column_names
 
     said = defaultdict(list)
     found = {"texts": {}, "dates": {}}
-    unused = set(column_names(reading.unused, frame.columns))
-    if reading.used is not None:
-        unused |= set(frame.columns).difference(reading.used)
+    unused = unused_columns(reading, frame.columns)
     numeric = set(column_names(reading.numeric, frame.columns))
     category = set(column_names(reading.category, frame.columns))
     for name in frame.columns[frame.dtypes.map(lambda dtype: dtype.kind not in "biuf")]:
@@ -212,7 +218,8 @@ def _numbers(name, texts, reading, wanted, said, found):
         found["texts"][name] = sorted(texts.texts[is_other])
         count = texts.counts[is_other].sum()
         words = ", ".join(map(repr, found["texts"][name]))
-        said["few"].append(f"{name!r} ({words}, {_rows(count)})")
+        if few:
+            said["few"].append(f"{name!r} ({words}, {_rows(count)})")
     if has_groups and reading.thousands is None:
         text = texts.first(texts.is_grouped)
         group = "," if reading.decimal == "." else "."
