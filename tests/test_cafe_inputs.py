@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.extraction import ReplicatedNMF
 from cafelearn.persistence import load_model, save_model
 from cafelearn.selection import likelihood_score
@@ -172,3 +173,48 @@ def test_mwk_means_has_margins_and_a_table_of_weights():
     one = MinkowskiWeightedKMeans(1, random_state=0).fit(X)
     assert (one.assignment_margin(X) == 1).all()
     assert one.weights_frame().index.tolist() == ["cluster 0"]
+
+
+class TestMessages:
+    @pytest.fixture
+    def X(self):
+        return np.random.default_rng(0).normal(size=(10, 3))
+
+    @pytest.mark.parametrize("kind", [CAFE, MinkowskiWeightedKMeans])
+    def test_true_is_no_number_of_clusters(self, kind, X):
+        with pytest.raises(ValueError, match=r"needs n_clusters to be an integer >= 1.*True"):
+            kind(True).fit(X)
+
+    def test_too_few_rows(self, X):
+        with pytest.raises(ValueError, match=r"^CAFE needs at least as many rows as clusters"):
+            CAFE(11).fit(X)
+
+    def test_no_scaling(self, X):
+        with pytest.warns(DiagnosisWarning, match="different scales") as seen:
+            CAFE(2, p=2.0, scaling=None, n_init=2).fit(X * [1, 1000, 1])
+        (message,) = [str(w.message) for w in seen if "different scales" in str(w.message)]
+        assert "use CAFE" not in message
+        assert "instead of None" in message
+
+    @pytest.mark.parametrize("weight", [None, [2.0]])
+    def test_one_row(self, X, weight, recwarn, tmp_path):
+        cafe = CAFE(1, random_state=0).fit(X[:1], sample_weight=weight)
+        assert not recwarn.list
+        assert np.isfinite(cafe.transform(X[:1])).all()
+        save_model(cafe, tmp_path / "one.skops")
+        load_model(tmp_path / "one.skops")
+
+    @pytest.mark.parametrize("kind", ["array", "list", "frame"])
+    def test_missing_values_of_pandas_among_objects(self, X, kind):
+        with_nan = X.copy()
+        with_nan[0, 0] = np.nan
+        objects = X.astype(object)
+        objects[0, 0] = pd.NA
+        given = objects
+        if kind == "list":
+            given = objects.tolist()
+        elif kind == "frame":
+            given = pd.DataFrame(objects)
+        cafe = MinkowskiWeightedKMeans(2, n_init=2, random_state=0)
+        found = np.asarray(cafe.fit(given).predict(given))
+        np.testing.assert_array_equal(found, cafe.fit(with_nan).predict(with_nan))

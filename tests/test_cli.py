@@ -46,7 +46,7 @@ class TestFit:
         options = ("--label", "species", "--id", "name", "--out", out, "--model", model)
         code, said, remarks = cafe("fit", iris, "-k", 3, "-r", 2, *QUICK, *options)
         assert code == 0
-        assert "150 rows, 9 columns" in said
+        assert "150 rows, 6 of 9 columns" in said
         assert "Read" in remarks
         assert "ARI" in said
         assert "Left out as constant: 'same'" in remarks

@@ -2,6 +2,7 @@
 
 import json
 import time
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from sklearn.datasets import load_iris
 from cafelearn.cli import main
 from cafelearn.cli.bench import per_iteration
 from cafelearn.cli.options import column_names, split_commas
+from cafelearn.persistence import load_model, save_model
 
 QUICK = ("--n-init", 2, "--p", "2", "--scaling", "standard", "-j", 1)
 
@@ -66,6 +68,102 @@ class TestCommas:
         assert "150 rows, 4 columns" in said
         given = ("--missing", "?,none", "--impute", "median")
         assert cafe("fit", path, "-k", 3, *QUICK, *given)[0] == 0
+
+
+class TestTexts:
+    """Numbers, missing values and codes in text files."""
+
+    def write(self, tmp_path, name="t.csv", **columns):
+        frame = load_iris(as_frame=True).data.set_axis(["a", "b", "c", "d"], axis=1)
+        path = tmp_path / name
+        frame.assign(**columns).to_csv(path, index=False)
+        return path
+
+    def columns(self, cafe, *args):
+        code, out, err = cafe("fit", *args, "-k", 3, *QUICK, "--json")
+        assert code == 0, err
+        facts = json.loads(out)
+        return {row["column"]: row["kind"] for row in facts["columns"]}, facts["remarks"]
+
+    def test_thousands(self, cafe, tmp_path):
+        sales = [f"{i * 37:,}" for i in range(150)]
+        path = self.write(tmp_path, sales=sales)
+        found, remarks = self.columns(cafe, path)
+        assert found["sales"] == "number"
+        assert any("separated thousands: 'sales' ('1,036' is 1036)" in r for r in remarks)
+        found, remarks = self.columns(cafe, path, "--thousands", ",")
+        assert found["sales"] == "number"
+        assert not any("thousands" in r for r in remarks)
+        assert self.columns(cafe, path, "--thousands", "none")[0]["sales"] == "identifier"
+        for given in ("--thousands", ";"), ("--thousands", ",", "--decimal", ","):
+            assert cafe("fit", path, "-k", 3, *given)[0] == 2
+
+    def test_a_dropped_column_does_not_matter(self, cafe, tmp_path):
+        path = self.write(tmp_path, price=[f"{i},5" for i in range(150)])
+        code, _, err = cafe("fit", path, "-k", 3, *QUICK)
+        assert code == 2
+        assert "decimal commas in 'price'" in err
+        assert self.columns(cafe, path, "--drop", "price")[0]["price"] == "dropped"
+        assert self.columns(cafe, path, "--id", "price")[0]["price"] == "dropped"
+
+    def test_texts_among_numbers(self, cafe, tmp_path):
+        ages = [str(i % 60) for i in range(150)]
+        ages[3] = ages[80] = "unknown"
+        found, remarks = self.columns(cafe, self.write(tmp_path, age=ages))
+        assert found["age"] == "number"
+        assert any("'age' ('unknown', 2 rows)" in remark for remark in remarks)
+        many = [age if i % 3 else "unknown" for i, age in enumerate(ages)]
+        path = self.write(tmp_path, age=many)
+        _, remarks = self.columns(cafe, path)
+        assert any("use --missing unknown" in remark for remark in remarks)
+        found, _ = self.columns(cafe, path, "--missing", "unknown")
+        assert found["age"] == "number"
+
+    def test_transform_reads_as_fit_did(self, cafe, tmp_path):
+        ages = [str(i % 60) for i in range(150)]
+        ages[3] = ages[80] = "unknown"
+        options = {"age": ages, "e": ["?!"] * 2 + ["1,5", "2,5"] * 74}
+        options["day"] = pd.date_range("2020-01-01", periods=150).strftime("%d/%m/%Y")
+        path = self.write(tmp_path, **options, region=["EU", "NA", "AP"] * 50)
+        frame = pd.read_csv(path, keep_default_na=False)
+        frame.to_csv(path, index=False, sep=";")
+        model, out = tmp_path / "m.skops", tmp_path / "out.csv"
+        given = ("--decimal", ",", "--missing", "?!")
+        code, _, err = cafe("fit", path, "-k", 3, *QUICK, *given, "--model", model)
+        assert code == 0, err
+        code, _, err = cafe("transform", model, path, "--out", out)
+        assert code == 0, err
+        assert "unknown categories" not in err
+        new = tmp_path / "new.csv"
+        frame[frame["age"] == "unknown"].to_csv(new, index=False, sep=";")
+        code, _, err = cafe("transform", model, new, "--out", out, "--force")
+        assert code == 0, err
+        assert "remark: Read" not in err.replace("Read with decimal points", "")
+        code, _, err = cafe("explain", model, new, "--row", 0)
+        assert code == 0, err
+        # Options of the command still count.
+        code, _, err = cafe("transform", model, new, "--out", out, "--force", "--decimal", ".")
+        assert code == 2
+        assert "decimal commas" in err
+
+    def test_a_damaged_record_of_the_options(self, cafe, tmp_path):
+        path = self.write(tmp_path)
+        model = tmp_path / "m.skops"
+        assert cafe("fit", path, "-k", 3, *QUICK, "--model", model)[0] == 0
+        loaded = load_model(model)
+        for damage in (
+            {"decimal": "x"},
+            {"missing": [1]},
+            {"texts": {"a": 3}},
+            {"dates": {"a": "%c"}},
+            {"more": 1},
+        ):
+            broken = copy(loaded)
+            broken._reading = loaded._reading | damage
+            save_model(broken, tmp_path / "broken.skops", force=True)
+            code, _, err = cafe("explain", tmp_path / "broken.skops", path, "--row", 0)
+            assert code == 2
+            assert "reading options of TabularCAFE are damaged" in err
 
 
 def test_a_short_option_with_two_dashes(table, cafe):

@@ -1,6 +1,7 @@
 """Dates, identifiers and free text in tables: treatment, messages and overrides."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 from cafelearn import CAFE, TableEncoder, TabularCAFE
 from cafelearn._columns import SKETCH, as_days, look_at, merge_looks
+from cafelearn.explanation import explain, values_shown
 from cafelearn.persistence import load_model, save_model
+from cafelearn.report import write_fit_report
 
 dd = pytest.importorskip("dask.dataframe")
 pl = pytest.importorskip("polars")
@@ -143,6 +146,78 @@ class TestTreatments:
         assert not recwarn.list
 
 
+class TestNumbersAsText:
+    def frame(self, texts):
+        return pd.DataFrame({"age": texts, "a": np.arange(len(texts)) % 7})
+
+    @pytest.mark.parametrize("n_parts", [None, 1, 5])
+    def test_texts_that_are_all_numbers(self, n_parts, recwarn):
+        frame = self.frame([f"{i}.5" for i in range(40)])
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        encoder = TableEncoder().fit(X)
+        assert encoder.treatments_.loc["age"].tolist() == [
+            "number",
+            "number",
+            "numbers, as text",
+        ]
+        assert encoder.transform(frame)["age"].tolist() == [i + 0.5 for i in range(40)]
+        assert not recwarn.list
+        as_categories = TableEncoder(categorical=["age"]).fit(frame)
+        assert len(as_categories.categories_["age"]) == 40
+
+    @pytest.mark.parametrize("n_parts", [None, 1, 10])
+    def test_markers_among_numbers_are_missing(self, n_parts, recwarn):
+        texts = [str(i % 31) for i in range(40)]
+        texts[:5] = ["N/A", "NA", "", "-", "?"]
+        frame = self.frame(texts)
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        encoder = TableEncoder().fit(X)
+        reason = encoder.treatments_.loc["age", "reason"]
+        assert reason == "numbers, as text; missing: '', '-', '?'"
+        encoded = encoder.transform(frame)["age"]
+        assert encoded.isna().tolist() == [True] * 5 + [False] * 35
+        assert not recwarn.list
+
+    def test_mixed_objects(self):
+        frame = self.frame([*range(29), "N/A"])
+        encoded = TableEncoder().fit_transform(frame)["age"]
+        assert encoded.isna().sum() == 1
+        flags = self.frame([True, False, "N/A"] * 10)
+        assert "age" in TableEncoder().fit(flags).categories_
+
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    def test_a_few_other_texts(self, n_parts):
+        texts = [*map(str, range(38)), "unknown", "N/A"]
+        frame = self.frame(texts)
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'age' has 38 numbers and 2 other") as seen:
+            encoder = TableEncoder().fit(X)
+        (warning,) = seen
+        assert warning.filename == __file__
+        for words in ("'N/A', 'unknown'", "left out", 'errors="coerce"', "--missing"):
+            assert words in str(warning.message)
+        assert encoder.treatments_.loc["age", "kind"] == "identifier"
+
+    def test_no_warning_if_the_treatment_is_chosen(self, recwarn):
+        frame = self.frame([*map(str, range(38)), "unknown", "N/A"])
+        TableEncoder(categorical=["age"]).fit(frame)
+        TableEncoder(drop=["age"]).fit(frame)
+        assert not recwarn.list
+
+    def test_codes_with_leading_zeros_are_text(self, recwarn):
+        codes = ["01007", "60601", "94110", "10001"] * 10
+        assert list(TableEncoder().fit(self.frame(codes)).categories_) == ["age"]
+        assert not recwarn.list
+
+    def test_row_numbers_as_text(self):
+        frame = self.frame([str(i) for i in range(40)])
+        assert TableEncoder().fit(frame).treatments_.loc["age", "kind"] == "identifier"
+
+    def test_only_markers_are_a_category(self):
+        frame = self.frame(["NA", "-"] * 20)
+        assert list(TableEncoder().fit(frame).categories_) == ["age"]
+
+
 class TestDates:
     def test_days(self):
         text = ["1970-01-02", "1970-01-01 12:00", "1970-01-01T02:00+02:00", None, "9999-12-31"]
@@ -163,6 +238,17 @@ class TestDates:
         assert list(TableEncoder().fit(frame).categories_) == ["day"]
         lazy = dd.from_pandas(frame, npartitions=8)
         assert list(TableEncoder().fit(lazy).categories_) == ["day"]
+
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    def test_dates_with_the_year_last(self, n_parts):
+        days = pd.date_range("2020-01-01", periods=40).strftime("%d/%m/%Y")
+        frame = pd.DataFrame({"day": days, "a": np.arange(40) % 7})
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'day' has dates such as '01/01") as seen:
+            TableEncoder().fit(X)
+        (warning,) = seen
+        assert warning.filename == __file__
+        assert "dayfirst=True" in str(warning.message)
 
     def test_parts_that_differ(self):
         # The first half looks like dates, and a whole part has no values at all.
@@ -235,6 +321,36 @@ class TestModel:
         loaded = load_model(save_model(model, tmp_path / "model.skops"))
         pd.testing.assert_frame_equal(loaded.profile_frame(table), profile)
         pd.testing.assert_frame_equal(loaded.encoder_.treatments_, model.encoder_.treatments_)
+
+    def test_explanations_and_reports_speak_of_dates(self, table, cafe, tmp_path):
+        pytest.importorskip("jinja2")
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0)).fit(table)
+        found = explain(model, table, 0)
+        assert found.attrs["units"] == {"signup": "date", "renewal": "date", "stay": "duration"}
+        shown = values_shown(found)
+        assert shown.loc["signup", "value"] == f"{table.loc[0, 'signup']:%Y-%m-%d}"
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", shown.loc["renewal", "first_center"])
+        assert shown.loc["stay", "second_center"].endswith(" days")
+        assert shown.loc["plan", "value"] == "paid"
+        assert re.fullmatch(r"paid [<>]?\d+%", shown.loc["plan", "first_center"])
+        gap = table.head(1).assign(signup=pd.NaT, plan=None)
+        shown = values_shown(explain(model, gap, 0))
+        assert shown.loc[["signup", "plan"], "value"].tolist() == ["missing"] * 2
+        page = write_fit_report(model, table, tmp_path / "r.html").read_text(encoding="utf-8")
+        first, last = (
+            f"{day:%Y-%m-%d}" for day in (min(table["signup"]), max(table["signup"]))
+        )
+        assert f">{first}<" in page
+        assert f">{last}<" in page
+        assert " days<" in page
+        assert "e+04<" not in page
+        table.drop(columns="stay").to_csv(tmp_path / "t.csv", index=False)
+        path, file = tmp_path / "t.csv", tmp_path / "m.skops"
+        assert cafe("fit", path, "-k", 2, *QUICK, "--model", file)[0] == 0
+        code, out, err = cafe("explain", file, path, "--row", 0)
+        assert code == 0, err
+        assert f"{table.loc[0, 'signup']:%Y-%m-%d}" in out
+        assert "paid 100%" in out
 
     def test_dates_within_a_day_have_times(self):
         kind = np.arange(60) % 2

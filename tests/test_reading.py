@@ -72,10 +72,123 @@ class TestReading:
     def test_decimal_commas_and_words_for_missing(self, tmp_path):
         frame, _ = self.read(tmp_path, "a;b\n1,5;2\n3,5;1\n", decimal=",")
         assert frame["a"].tolist() == [1.5, 3.5]
-        frame, remarks = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n")
-        assert "Text in columns of numbers: 'a' ('?')" in remarks
-        frame, _ = self.read(tmp_path, "a,b\n1,2\n?,1\n3,4\n", missing=("?",))
+        frame, _ = self.read(tmp_path, "a,b\n1,2\nx1,1\n3,4\n")
+        assert frame["a"].tolist() == ["1", "x1", "3"]
+        frame, _ = self.read(tmp_path, "a,b\n1,2\nx1,1\n3,4\n", missing=("x1",))
         assert frame["a"].isna().tolist() == [False, True, False]
+
+    def test_thousands(self, tmp_path):
+        text = 'sales,n\n"2,093",1.5\n880,2.5\n"1,234,567",3\n"-4,000.5",4\n'
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["sales"].tolist() == [2093, 880, 1234567, -4000.5]
+        assert "'sales' ('2,093' is 2093)" in remarks
+        assert "--thousands none" in remarks
+        assert "--decimal" not in remarks
+        frame, remarks = self.read(tmp_path, text, thousands=",")
+        assert frame["sales"].sum() == 2093 + 880 + 1234567 - 4000.5
+        assert remarks == ""
+        frame, _ = self.read(tmp_path, text, thousands="none")
+        assert frame["sales"].tolist() == ["2,093", "880", "1,234,567", "-4,000.5"]
+        frame, _ = self.read(tmp_path, 'sales,n\n"2,093",1\n880,2\n')
+        assert frame["sales"].dtype.kind == "i"
+
+    def test_commas_of_another_kind(self, tmp_path):
+        three = "a;b\n1,234;1\n2,345;2\n"
+        with pytest.raises(ValueError, match=r"may separate thousands or decimals in 'a'"):
+            self.read(tmp_path, three)
+        assert self.read(tmp_path, three, thousands=",")[0]["a"].tolist() == [1234, 2345]
+        assert self.read(tmp_path, three, decimal=",")[0]["a"].tolist() == [1.234, 2.345]
+        for text in ("a;b\n1,234;1\n0,345;2\n", "a;b\n1,234;1\n7,5;2\n"):
+            with pytest.raises(ValueError, match=r"decimal commas.*--decimal ','"):
+                self.read(tmp_path, text)
+        frame, _ = self.read(tmp_path, 'names,b\n"Smith, J",1\n"Doe, J",2\n')
+        assert frame["names"].tolist() == ["Smith, J", "Doe, J"]
+
+    def test_points_with_decimal_commas(self, tmp_path):
+        text = "a;b;c\n1,5;2.5;1.234,5\n3,5;10.25;2,5\n"
+        frame, remarks = self.read(tmp_path, text, decimal=",")
+        assert frame.to_dict("list") == {"a": [1.5, 3.5], "b": [2.5, 10.25], "c": [1234.5, 2.5]}
+        assert "decimal points, in spite of --decimal ',': 'b' ('2.5')" in remarks
+        assert "'c' ('1.234,5' is 1234,5)" in remarks
+        with pytest.raises(
+            ValueError, match=r"contrary to --decimal ',', in 'a' \('1,234,567'"
+        ):
+            self.read(tmp_path, 'a,b\n"1,234,567",1\n880,2\n', decimal=",")
+
+    def test_dropped_columns_are_not_examined(self, tmp_path):
+        text = "a;b\n1,5;2\n3,5;1\n"
+        frame, remarks = self.read(tmp_path, text, unused=("a",))
+        assert frame["a"].tolist() == ["1,5", "3,5"]
+        assert "decimal" not in remarks
+
+    def test_markers_of_missing_values(self, tmp_path):
+        text = "n,region,flag,day\n" + "1,EU,true,2020-01-01\n" * 3 + "NA,NA,NA,NA\n,,,\n"
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["n"].isna().tolist() == [False] * 3 + [True] * 2
+        assert frame["region"].tolist()[:4] == ["EU"] * 3 + ["NA"]
+        assert frame["region"].isna().sum() == 1
+        assert frame["flag"].tolist()[:3] == [True] * 3
+        assert frame["flag"].isna().sum() == frame["day"].isna().sum() == 2
+        assert remarks == (
+            "Read as text, not as missing values: 'NA' in 'region' (1 row). Use --missing if "
+            "they mark missing values."
+        )
+        frame, remarks = self.read(tmp_path, text, missing=("NA",))
+        assert frame["region"].isna().sum() == 2
+        assert remarks == ""
+
+    def test_a_few_texts_among_numbers(self, tmp_path):
+        text = "age,b\n" + "".join(f"{i},{i}\n" for i in range(30)) + "unknown,1\n"
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["age"].isna().sum() == 1
+        assert "'age' ('unknown', 1 row)" in remarks
+        assert "--category" in remarks
+        frame, remarks = self.read(tmp_path, text, category=("age",))
+        assert frame["age"].iloc[-1] == "unknown"
+        assert remarks == ""
+        # A text with digits may be a value.
+        frame, remarks = self.read(tmp_path, text.replace("unknown", "30+"))
+        assert frame["age"].iloc[-1] == "30+"
+
+    def test_codes_with_leading_zeros(self, tmp_path):
+        for encoding in ("utf-8", "utf-16"):
+            text = 'zip,n,time\n01007,1,09:30\n60601,2,10:30\n"00501",3,11:00\n,4,12:00\n'
+            frame, remarks = self.read(tmp_path, text.encode(encoding))
+            assert frame["zip"].tolist()[:3] == ["01007", "60601", "00501"]
+            assert frame["zip"].isna().sum() == 1
+            assert frame["n"].tolist() == [1, 2, 3, 4]
+            assert "leading zeros: 'zip' ('01007')" in remarks
+            frame, remarks = self.read(tmp_path, text.encode(encoding), numeric=("zip",))
+            assert frame["zip"].tolist()[:2] == [1007, 60601]
+            assert remarks == ""
+
+    @pytest.mark.parametrize(
+        ("texts", "expected"),
+        [
+            (["31/12/2020", "01/02/2021"], ["2020-12-31", "2021-02-01"]),
+            (["12/31/2020", "01/02/2021"], ["2020-12-31", "2021-01-02"]),
+            (["3.4.2020", "1.2.2021"], ["2020-04-03", "2021-02-01"]),
+            (["31-12-2020 23:15", "01-02-2021 00:00"], ["2020-12-31 23:15", "2021-02-01"]),
+            (["31/12/2020", "NA"], ["2020-12-31", None]),
+        ],
+    )
+    def test_dates_with_the_year_last(self, tmp_path, texts, expected):
+        text = "day,b\n" + "".join(f"{each},1\n" for each in texts)
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["day"].dtype.kind == "M"
+        expected = pd.to_datetime(pd.Series(expected), format="ISO8601")
+        assert frame["day"].equals(expected.astype(frame["day"].dtype))
+        assert f"Read as dates: 'day' ('{texts[0]}' is {expected[0]:%Y-%m-%d})" in remarks
+        frame, remarks = self.read(tmp_path, text, category=("day",))
+        assert frame["day"].tolist()[0] == texts[0]
+
+    @pytest.mark.parametrize(
+        "texts", [["03/04/2020", "01/02/2021"], ["31/12/2020", "12/31/2020"], ["31/02/2020"]]
+    )
+    def test_dates_that_are_not_clear_are_text(self, tmp_path, texts):
+        frame, remarks = self.read(tmp_path, "day,b\n" + "".join(f"{t},1\n" for t in texts))
+        assert frame["day"].tolist() == texts
+        assert remarks == ""
 
     def test_no_header(self, tmp_path):
         frame, remarks = self.read(tmp_path, "1,2\n3,4\n")

@@ -97,7 +97,8 @@ class TestTable:
     def test_profiles_come_first(self, model, table, tmp_path):
         path = write_fit_report(model, table, tmp_path / "a.html")
         page = read(path)
-        assert "300 rows of 5 columns, encoded as 7 features" in page.text
+        assert "300 rows of 7 columns (4 used, encoded as 7 features)" in page.text
+        assert "Left out: 'same' (constant: the same in all rows), 'kind' (dropped" in page.text
         sections = re.findall(r'<section id="(\w+)"', path.read_text(encoding="utf-8"))
         assert sections[:3] == ["summary", "clusters", "weights"]
         profile = page.frame("profile-table").set_index("variable")
@@ -165,6 +166,18 @@ class TestUsage:
         table.to_csv("t.csv", index=False, header=False)
         options = ("--no-header", "--missing", "?", "--impute", "median")
         self.check(cafe, "t.csv", *options, label=None)
+
+    def test_texts_that_pandas_reads_otherwise(self, cafe, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        table = customers()[["spend", "age"]].astype({"age": object})
+        table.loc[:3, "age"] = "unknown"
+        n = len(table)
+        table["sales"] = [f"{i * 37:,}" for i in range(n)]
+        table["region"] = (["EU", "NA"] * n)[:n]
+        table["first day"] = pd.date_range("2020-01-01", periods=n).strftime("%d/%m/%Y")
+        table["zip"] = (["01007", "60601", "00501"] * n)[:n]
+        table.to_csv("t.csv", index=False)
+        self.check(cafe, "t.csv", label=None)
 
     def check(self, cafe, name, *options, label="target"):
         """The code of the report gives the labels and features that the command wrote."""

@@ -12,6 +12,7 @@ from cafelearn._encoding import TableEncoder
 from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
 from cafelearn.explanation import explain
+from cafelearn.persistence import ModelFileError, load_model, save_model
 
 IRIS = load("iris").frame
 
@@ -46,7 +47,7 @@ class TestEncoder:
             TableEncoder().fit(pd.DataFrame({"a": [1, 1]}))
         with pytest.raises(ValueError, match="without any value: 'a'"):
             TableEncoder("median").fit(pd.DataFrame({"a": [np.nan] * 2, "b": [1, 2]}))
-        many = pd.DataFrame({"zip": [f"{i % 120}" for i in range(1000)]})
+        many = pd.DataFrame({"zip": [f"z{i % 120}" for i in range(1000)]})
         with pytest.raises(ValueError, match=r"'zip' \(120 in 1000 rows\)"):
             TableEncoder().fit(many)
         assert TableEncoder(max_categories=120).fit_transform(many).shape == (1000, 120)
@@ -132,3 +133,47 @@ class TestExplain:
             explain(cafe, X, "first")
         with pytest.raises(TypeError, match="got RangeScaler"):
             explain(cafe.scaler_, X, 0)
+
+
+def test_features_have_the_names_of_cafe():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
+    model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0))
+    found = model.set_output(transform="pandas").fit_transform(frame)
+    assert list(found) == list(model.get_feature_names_out()) == ["cafe0", "cafe1"]
+    assert list(found) == list(model.loadings_)
+
+
+class TestIntegerNames:
+    def frame(self):
+        values = np.random.default_rng(0).normal(size=(60, 3))
+        return pd.DataFrame(values, columns=[2019, 2020, 2021])
+
+    def test_are_shown_as_text(self):
+        frame = self.frame()
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0)).fit(frame)
+        assert set(model.profile_frame(frame)["variable"]) == {"2019", "2020", "2021"}
+        assert list(model.weights_frame()) == ["2019", "2020", "2021"]
+        expected = model.transform(frame)
+        np.testing.assert_array_equal(model.transform(frame.to_numpy()), expected)
+        np.testing.assert_array_equal(model.transform(frame[[2021, 2019, 2020]]), expected)
+        with pytest.raises(ValueError, match="'2020' is missing from the table"):
+            model.transform(frame.drop(columns=2020))
+
+    def test_of_default_columns(self):
+        encoder = TableEncoder().fit(self.frame().set_axis(range(3), axis=1))
+        assert list(encoder.get_feature_names_out()) == ["x0", "x1", "x2"]
+
+    def test_repeated(self):
+        with pytest.raises(ValueError, match="unique column names"):
+            TableEncoder().fit(self.frame().set_axis([2019, 2019, 2020], axis=1))
+
+    def test_options_and_model_files(self, tmp_path):
+        frame = self.frame()
+        model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0), drop=["2019"]).fit(frame)
+        assert list(model.weights_frame()) == ["2020", "2021"]
+        loaded = load_model(save_model(model, tmp_path / "m.skops"))
+        np.testing.assert_array_equal(loaded.transform(frame), model.transform(frame))
+        model.encoder_._names_in = ["2019"]
+        save_model(model, tmp_path / "bad.skops")
+        with pytest.raises(ModelFileError, match="_names_in of TableEncoder"):
+            load_model(tmp_path / "bad.skops")

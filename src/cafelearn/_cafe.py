@@ -52,6 +52,8 @@ from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
 from cafelearn._validation import (
     check_columns_observed,
     check_data,
+    check_enough_rows,
+    check_given_number,
     check_unscaled,
     countable_weights,
     distributed,
@@ -62,6 +64,7 @@ from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn._variable_scaling import fit_scalers, scaling_key
 from cafelearn._variables import set_variables, variable_codes
 from cafelearn.diagnosis import (
+    SCALE_IN_CAFE,
     Finding,
     check_choice,
     check_number,
@@ -404,6 +407,7 @@ class CAFE(
         self : CAFE
             The fitted estimator.
         """
+        check_given_number(self)
         with shown(self.verbose):
             if not isinstance(self.n_clusters, Integral):
                 return fit_chosen(self, X, sample_weight)
@@ -420,6 +424,7 @@ class CAFE(
                 )
             return distributed().fit_cafe(self, X)
         X = check_data(self, X, gaps=True)
+        check_enough_rows(self, X)
         check_columns_observed(self, X)
         set_variables(self)
         codes = variable_codes(self)
@@ -623,7 +628,7 @@ class CAFE(
         return [
             *check_number(self._numbers),
             *check_structure_found(structure),
-            *(check_scales(self.model_, names) if self.scaler_ is None else ()),
+            *(check_scales(self.model_, names, SCALE_IN_CAFE) if self.scaler_ is None else ()),
             *check_sizes(self.model_._mass),
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),

@@ -17,6 +17,26 @@ DATES = ("datetime", "datetime64", "date")
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 DAY = pd.Timedelta(days=1)
 
+# Texts that mark missing values in columns whose other values are numbers.
+MARKERS = frozenset(
+    (
+        *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>"),
+        *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+        *("NULL", "null", "None"),
+    )
+)
+NUMBER_TEXT = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE
+)
+# Codes such as postal codes: as numbers they would lose their zeros.
+PADDED = re.compile(r"0[0-9]+")
+# Dates with the year last: their day may come before or after their month.
+YEAR_LAST = re.compile(
+    r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
+)
+# Number of texts kept that are not numbers, to be named in messages.
+NAMED = 3
+
 # Text with more than FEW distinct values is an identifier if their number exceeds this share of
 # the number of values.
 DISTINCT = 0.5
@@ -51,6 +71,9 @@ class Look(NamedTuple):
     high: float
     n_words: int
     hashes: np.ndarray  # smallest hashes of the distinct values, ascending
+    n_numbers: int = 0  # number of texts that are numbers
+    others: tuple = ()  # up to NAMED of the other texts, codes with leading zeros first
+    n_dates: int = 0  # number of texts that are dates with the year last
 
     @property
     def n_distinct(self) -> int:
@@ -67,9 +90,20 @@ class Look(NamedTuple):
             return len(self.hashes) == self.n_values
         return self.n_distinct >= NEARLY_ALL * self.n_values
 
+    @property
+    def is_nearly_numbers(self) -> bool:
+        """Whether more than half of the values, but not all, are numbers."""
+        if not self.others or PADDED.fullmatch(self.others[0]):
+            return False
+        return self.n_values < 2 * self.n_numbers
+
 
 def kind_of(column) -> str:
-    """Return the kind of a column: number, category, date, text date, duration or another."""
+    """Return the kind of a column.
+
+    It is number, text number, category, date, text date, duration, markers (only texts that
+    mark missing values) or the name of another type.
+    """
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         found = types.infer_dtype(column, skipna=True)
@@ -80,11 +114,14 @@ def kind_of(column) -> str:
         there = column.dropna()
         if not there.map(lambda value: isinstance(value, str | Number | np.bool_)).all():
             return f"{found} values"
-        return "text date" if found == "string" and _holds_dates(there) else "category"
+        if found == "string" and _holds_dates(there):
+            return "text date"
+        return _kind_of_texts(there)
     if isinstance(dtype, pd.CategoricalDtype) or types.is_bool_dtype(dtype):
         return "category"
     if types.is_string_dtype(dtype):
-        return "text date" if _holds_dates(column.dropna()) else "category"
+        there = column.dropna()
+        return "text date" if _holds_dates(there) else _kind_of_texts(there)
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         return "number"
     if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
@@ -95,9 +132,37 @@ def kind_of(column) -> str:
 def merged_kind(kinds) -> str:
     """Return the kind of a column whose parts have these kinds."""
     if len(kinds) == 1:
-        return next(iter(kinds))
-    texts = kinds & {"number", "category", "text date"}
+        kind = next(iter(kinds))
+        return "category" if kind == "markers" else kind
+    kinds = kinds - {"markers"}
+    if kinds <= {"number", "text number"}:
+        return "text number"
+    texts = kinds & {"number", "text number", "category", "text date"}
     return "category" if texts == kinds else min(kinds - texts)
+
+
+def is_number(text) -> bool:
+    """Check whether a text is a number, and not a code with leading zeros."""
+    text = text.strip()
+    return bool(NUMBER_TEXT.fullmatch(text)) and not PADDED.fullmatch(text)
+
+
+def is_marker(value) -> bool:
+    """Check whether a value is a text that marks missing values among numbers."""
+    return isinstance(value, str) and value.strip() in MARKERS
+
+
+def _kind_of_texts(values):
+    """Return "text number" if all values but markers are numbers, else "category"."""
+    n_numbers = 0
+    for value in values.drop_duplicates():
+        if isinstance(value, bool | np.bool_):
+            return "category"
+        if not isinstance(value, str) or is_number(value):
+            n_numbers += 1
+        elif not is_marker(value):
+            return "category"
+    return "text number" if n_numbers else "markers"
 
 
 def _holds_dates(text):
@@ -156,7 +221,8 @@ def look_at(column, kind, texts=None) -> Look:
     `texts` are the distinct values if the column contains, or may contain, categories.
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
-    numbers = _whole_numbers(column) if kind == "number" else None
+    numbers = _whole_numbers(column) if kind in ("number", "text number") else None
+    n_numbers, others, n_dates = 0, (), 0
     hashes = np.empty(0, dtype=np.uint64)
     if numbers is not None:
         low, high = int(numbers.min()), int(numbers.max())
@@ -166,17 +232,35 @@ def look_at(column, kind, texts=None) -> Look:
         counts = column.value_counts(sort=False)
         words = [len(str(value).split()) for value in counts.index]
         n_words = int(np.dot(words, counts.to_numpy(dtype=np.int64)))
-    return Look(n_values, numbers is not None, low, high, n_words, hashes)
+        if not isinstance(column.dtype, pd.CategoricalDtype):
+            found = [is_number(str(value)) for value in counts.index]
+            n_numbers = int(np.dot(found, counts.to_numpy(dtype=np.int64)))
+            are_dates = [bool(YEAR_LAST.fullmatch(str(value))) for value in counts.index]
+            n_dates = int(np.dot(are_dates, counts.to_numpy(dtype=np.int64)))
+            others = _named(
+                str(value).strip()
+                for value, is_one in zip(counts.index, found, strict=True)
+                if not is_one
+            )
+    is_whole = numbers is not None
+    return Look(n_values, is_whole, low, high, n_words, hashes, n_numbers, others, n_dates)
+
+
+def _named(texts):
+    """Return the first NAMED distinct texts, codes with leading zeros before others."""
+    return tuple(sorted(set(texts), key=lambda t: (not PADDED.fullmatch(t), t))[:NAMED])
 
 
 def _whole_numbers(column):
     """Return the values of a complete, nonempty column of integers, else None."""
     if not len(column) or column.hasnans:
         return None
-    if types.is_object_dtype(column.dtype):
-        if types.infer_dtype(column, skipna=False) != "integer":
+    if types.is_object_dtype(column.dtype) or types.is_string_dtype(column.dtype):
+        if types.infer_dtype(column, skipna=False) not in ("integer", "string"):
             return None
-        column = pd.to_numeric(column)
+        column = pd.to_numeric(column, errors="coerce")
+        if column.hasnans:
+            return None
     # Numbers beyond 2^63 cannot be row numbers.
     if not types.is_integer_dtype(column.dtype) or column.max() >= 2**63:
         return None
@@ -202,6 +286,9 @@ def merge_looks(looks) -> Look:
         max(look.high for look in looks),
         sum(look.n_words for look in looks),
         _smallest(np.concatenate([look.hashes for look in looks])),
+        sum(look.n_numbers for look in looks),
+        _named(text for look in looks for text in look.others),
+        sum(look.n_dates for look in looks),
     )
 
 
@@ -223,7 +310,12 @@ def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment
         if ID_NAME.search(name):
             why = "distinct integers in a column named like an identifier"
             return Treatment("identifier", LEFT_OUT, why)
-    return Treatment("number", NUMBER, "numbers")
+    why = "numbers"
+    if kind == "text number":
+        why = "numbers, as text"
+        if look.others:
+            why += f"; missing: {', '.join(map(repr, look.others))}"
+    return Treatment("number", NUMBER, why)
 
 
 def _judge_texts(look, max_categories, *, is_wanted):

@@ -1,5 +1,6 @@
 """TableEncoder: encode a data frame of numbers, text, booleans and dates as numbers."""
 
+import shlex
 from collections.abc import Sequence
 from copy import copy
 from numbers import Integral
@@ -7,6 +8,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype, is_string_dtype
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,9 +19,11 @@ from cafelearn._columns import (
     NUMBER,
     Treatment,
     as_days,
+    is_marker,
     judge,
     kind_of,
     look_at,
+    merged_kind,
     not_dates,
 )
 from cafelearn._typing import MatrixLike
@@ -33,8 +37,12 @@ __all__ = ["TableEncoder"]
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as numbers.
 
-    Columns of numbers are unchanged. Columns of text, booleans and pandas categories become
-    one binary column per value, named ``column=value``. Dates, including text such as
+    Columns of numbers are unchanged. Text columns in which every value is a number become
+    numbers; texts such as NA, N/A, NULL, ``-`` and ``?`` are missing values there. Other
+    columns of text, booleans and pandas categories become one binary column per value, named
+    ``column=value``. Codes with leading zeros, such as 01007, are text. A column of numbers
+    with a few other texts, or of dates such as 31/12/2020, is treated as text, with a warning.
+    Dates, including text such as
     2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
     days. Missing values are kept or imputed.
 
@@ -135,6 +143,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
         self.numeric = numeric
 
+    # Names of the columns of the fit as text; None for arrays.
+    _names_in: list[str] | None = None
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn the kinds of the columns, their categories and the values to impute.
@@ -142,8 +153,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table; polars frames are accepted. The columns of an array are named x0, x1,
-            and so on. A Dask dataframe is read in one pass, partition by partition.
+            The table; polars frames are accepted. The columns of an array, or of a frame
+            whose names are 0, 1, and so on, are named x0, x1, and so on; other names that are
+            not text are used as text. A Dask dataframe is read in one pass, partition by
+            partition.
         y : None
             Ignored; present by convention.
 
@@ -327,6 +340,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn_names(self, frame):
         _check_feature_names(self, frame, reset=True)
         _check_n_features(self, frame, reset=True)
+        self._names_in = None
+        if hasattr(self, "feature_names_in_") or _has_names(frame):
+            self._names_in = [str(name) for name in frame.columns]
 
     def _frame(self, X, reset):
         """Return X as a data frame whose column names are strings."""
@@ -344,16 +360,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if reset:
             self._learn_names(X)
-        if hasattr(self, "feature_names_in_") and isinstance(X.columns[0], str):
-            repeated = X.columns[X.columns.duplicated()]
+        # Older model files lack _names_in.
+        known = self._names_in or list(getattr(self, "feature_names_in_", ()))
+        names = X.columns.map(str)
+        if known and _has_names(X):
+            repeated = names[names.duplicated()]
             if len(repeated):
                 raise ValueError(
                     f"{_owner(self)} needs columns with distinct names, got {listed(repeated)} "
                     "more than once."
                 )
-            return X
+            return X if names.equals(X.columns) else X.set_axis(names, axis=1)
         _check_n_features(self, X, reset=False)
-        return X.set_axis(getattr(self, "feature_names_in_", _positions(X)), axis=1)
+        return X.set_axis(known or _positions(X), axis=1)
 
     def _encode(self, frame):
         """Encode all features, including constant ones."""
@@ -394,6 +413,11 @@ def _owner(estimator):
     return type(estimator).__name__
 
 
+def _has_names(X):
+    """Check whether the columns of a frame have names, not only numbers from 0."""
+    return not X.columns.equals(pd.RangeIndex(X.shape[1]))
+
+
 def _positions(X):
     return [f"x{v}" for v in range(X.shape[1])]
 
@@ -405,6 +429,7 @@ def _sort_columns(estimator, frame):
         kinds[name], looks[name], values[name] = look_into(
             frame[name], is_category=name in estimator.categorical
         )
+        kinds[name] = merged_kind({kinds[name]})
     judge_columns(estimator, kinds, looks, values, len(frame))
 
 
@@ -412,7 +437,8 @@ def look_into(column, *, is_category=False):
     """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
     kind = "category" if is_category else kind_of(column)
     # A column that looks like numbers or dates in one part may be other text in another part.
-    is_text = kind == "text date" or (kind == "number" and column.dtype == object)
+    is_text = kind in ("text date", "text number", "markers")
+    is_text |= kind == "number" and column.dtype == object
     texts = distinct(column) if kind == "category" or is_text else None
     return kind, look_at(column, kind, texts), texts
 
@@ -423,7 +449,7 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
     for name, kind in kinds.items():
         wanted = NUMBER if name in estimator.numeric else None
         wanted = "category" if name in estimator.categorical else wanted
-        known = ("number", "category", "date", "text date", "duration")
+        known = ("number", "text number", "category", "date", "text date", "duration")
         if kind not in known:
             unusable.append(f"{name!r} ({kind})")
             continue
@@ -443,6 +469,10 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
             "out (drop, --drop) or use one as row names (id_column, --id)."
         )
     found |= {name: Treatment("dropped", LEFT_OUT, "as requested") for name in estimator.drop}
+    for name, kind in kinds.items():
+        is_chosen = name in estimator.numeric or name in estimator.categorical
+        if kind == "category" and not is_chosen:
+            _warn_of_text(name, looks[name], found[name])
     # Lists, because model files cannot hold named tuples.
     estimator._treatments = {name: list(each) for name, each in found.items()}
     used = {name: each for name, each in found.items() if each.treatment != LEFT_OUT}
@@ -506,13 +536,18 @@ def not_numbers(column, *, is_date=False):
     """Return the values of a column that :func:`to_numbers` cannot convert."""
     if is_date:
         return not_dates(column)
-    return column[pd.to_numeric(_plain(column), errors="coerce").isna()].dropna()
+    column = _plain(column)
+    return column[pd.to_numeric(column, errors="coerce").isna()].dropna()
 
 
 def _plain(column):
-    """Replace a pandas categorical by its values, because `to_numeric` does not convert it."""
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    return column.astype(object) if is_category else column
+    """Return a column as `to_numeric` needs it: no categorical, NaN for texts like N/A."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
+        return column
+    markers = [value for value in column.unique() if is_marker(value)]
+    return column.mask(column.isin(markers)) if markers else column
 
 
 def _observed(estimator, frame):
@@ -546,6 +581,30 @@ def refuse_empty(estimator, names):
         raise ValueError(
             f"{_owner(estimator)} cannot use columns without any value: {listed(names)}. "
             "Leave them out (drop, --drop)."
+        )
+
+
+def _warn_of_text(name, look, treatment):
+    """Warn if a column is treated as text, although its values are mostly numbers or dates."""
+    what = "left out" if treatment.treatment == LEFT_OUT else "treated as categories"
+    texts = ", ".join(map(repr, look.others))
+    if look.is_nearly_numbers:
+        warn_caller(
+            f"Column {name!r} has {look.n_numbers:,} numbers and "
+            f"{look.n_values - look.n_numbers:,} other texts, such as {texts}, and is {what}. "
+            "If the texts mark missing values, replace them by NaN, for instance with "
+            f'pd.to_numeric(X[{name!r}], errors="coerce"), or use --missing '
+            f"{shlex.quote(look.others[0])}; otherwise name the column in categorical "
+            "(--category) or drop (--drop).",
+            once=True,
+        )
+    elif look.n_values and look.n_dates == look.n_values:
+        warn_caller(
+            f"Column {name!r} has dates such as {texts} and is {what}. Write them as "
+            f"2020-12-31, or convert them with pd.to_datetime(X[{name!r}], dayfirst=True) or "
+            "dayfirst=False; otherwise name the column in categorical (--category) or drop "
+            "(--drop).",
+            once=True,
         )
 
 

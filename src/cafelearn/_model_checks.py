@@ -1,5 +1,6 @@
 """Check models loaded from files for consistency before they are used."""
 
+import re
 from numbers import Integral, Real
 
 import numpy as np
@@ -58,6 +59,8 @@ OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typica
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
 NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass", "_typical"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
+# Formats of dates that the command stores.
+DATE_FORMAT = re.compile(r"%[dm][./-]%[dm][./-]%Y([ T]%H:%M(:%S)?)?")
 
 
 class UnsoundModel(ValueError):
@@ -275,10 +278,43 @@ def _check_tabular(model):
         )
     if not isinstance(encoder.numbers_, list) or not isinstance(encoder.categories_, dict):
         raise UnsoundModel("the columns of TableEncoder are damaged")
+    given = encoder._names_in
+    if given is not None and not (
+        isinstance(given, list)
+        and len(given) == encoder.n_features_in_
+        and all(isinstance(name, str) for name in given)
+    ):
+        raise UnsoundModel("_names_in of TableEncoder are damaged")
     _check_treatments(encoder)
     if not all(isinstance(values, list) for values in encoder.categories_.values()):
         raise UnsoundModel("the categories of TableEncoder are damaged")
     _check_labels("TabularCAFE", model, cafe.n_clusters_)
+    _check_reading(model._reading)
+
+
+def _check_reading(reading):
+    """Check the options with which the command has read the table."""
+    if reading is None:
+        return
+    known = {"decimal", "missing", "thousands", "texts", "dates"}
+    if not (
+        isinstance(reading, dict)
+        and set(reading) == known
+        and reading["decimal"] in (".", ",")
+        and reading["thousands"] in (None, "none", ".", ",")
+        and isinstance(reading["texts"], dict)
+        and isinstance(reading["dates"], dict)
+        and all(map(_is_text_list, (reading["missing"], *reading["texts"].values())))
+        and all(
+            isinstance(form, str) and DATE_FORMAT.fullmatch(form)
+            for form in reading["dates"].values()
+        )
+    ):
+        raise UnsoundModel("the reading options of TabularCAFE are damaged")
+
+
+def _is_text_list(value):
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _check_treatments(encoder):

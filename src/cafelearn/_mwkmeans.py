@@ -28,6 +28,7 @@ from cafelearn._typing import MatrixLike, Seed, VectorLike
 from cafelearn._validation import (
     check_columns_observed,
     check_data,
+    check_given_number,
     check_weights,
     distributed,
     is_dask,
@@ -303,6 +304,7 @@ class MinkowskiWeightedKMeans(
         self : MinkowskiWeightedKMeans
             The fitted estimator.
         """
+        check_given_number(self)
         with shown(self.verbose):
             if not isinstance(self.n_clusters, Integral):
                 return number_chooser().fit_chosen(self, X, sample_weight)

@@ -5,6 +5,7 @@ code handles rows in memory, the blocks of a Dask collection and the parts of a 
 """
 
 from functools import reduce
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -94,8 +95,8 @@ class ProfileMixin:
         check_is_fitted(self)
         model, rows = self._profiled(X)
         sums = _sums_of(model, rows, sample_weight)
-        columns, dates = self._profile_columns(), self._profile_dates()
-        return make_profile(sums, model.feature_weights_, columns, dates)
+        columns, units = self._profile_columns(), self._profile_units()
+        return make_profile(sums, model.feature_weights_, columns, units)
 
     def weights_frame(self):
         """Return the feature weights as a labelled table.
@@ -119,9 +120,9 @@ class ProfileMixin:
         """Return variable and category of each feature."""
         return [(name, None) for name in feature_names(self)]
 
-    def _profile_dates(self):
-        """Return the names of the variables whose values are days since 1970-01-01."""
-        return ()
+    def _profile_units(self):
+        """Return "date" or "duration" by name for variables that are numbers of days."""
+        return {}
 
 
 def _sums_of(model, X, sample_weight):
@@ -260,13 +261,13 @@ def _spread(sums):
     return np.where(sums.low == sums.high, 0.0, np.sqrt(sums.squares / mass))
 
 
-def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
+def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataFrame:
     """Make the table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
 
     `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
     (variable, category) for each column. The category is None for numbers; otherwise the
-    column is 1 for rows of this category and 0 for others. The variables `dates`
-    are days since 1970-01-01.
+    column is 1 for rows of this category and 0 for others. `units` has "date" for variables
+    that are days since 1970-01-01, and "duration" for those that are numbers of days.
     """
     k, m = weights.shape
     whole = _overall(sums)
@@ -309,7 +310,7 @@ def make_profile(sums, weights, columns, dates=()) -> pd.DataFrame:
     names = ("variable", "category", "center", "overall")
     described = zip(column, *(frame[name] for name in names), strict=True)
     frame["description"] = [
-        _description(variable, category, center, overall, decimals[v], variable in dates)
+        _description(variable, category, center, overall, decimals[v], units.get(variable))
         for v, variable, category, center, overall in described
     ]
     return frame
@@ -360,14 +361,21 @@ def date_text(days, decimals=None) -> str:
     return str(np.datetime64(0, "D") + np.timedelta64(round(days), "D"))
 
 
-def _description(variable, category, center, overall, decimals, is_date):
+def amount_in(unit, value, decimals=None) -> str:
+    """Format a number, a date or a duration; `unit` is None, "date" or "duration"."""
+    if unit is None or not np.isfinite(value):
+        return amount(value, decimals)
+    if unit == "date":
+        return date_text(value, decimals)
+    return f"{amount(value, decimals)} days"
+
+
+def _description(variable, category, center, overall, decimals, unit):
     if np.isnan(center):
         return ""
-    if is_date:
-        there, all_rows = date_text(center, decimals), date_text(overall, decimals)
-        return f"{variable} {there} (overall {all_rows})"
     if category is None:
-        return f"{variable} {amount(center, decimals)} (overall {amount(overall, decimals)})"
+        there, all_rows = (amount_in(unit, x, decimals) for x in (center, overall))
+        return f"{variable} {there} (overall {all_rows})"
     return f"{variable}: {category} {percent(center)} (overall {percent(overall)})"
 
 

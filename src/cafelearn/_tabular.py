@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import (
     BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
     _fit_context,
@@ -31,7 +30,6 @@ __all__ = ["TabularCAFE"]
 class TabularCAFE(
     NotebookMixin,
     ProfileMixin,
-    ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
     BaseEstimator,
@@ -138,6 +136,9 @@ class TabularCAFE(
         self.numeric = numeric
         self.group_categories = group_categories
 
+    # The options with which the command has read the table of the fit.
+    _reading: dict | None = None
+
     # The given CAFE has to validate its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
@@ -238,6 +239,21 @@ class TabularCAFE(
         """
         return self._fitted().assignment_margin(self.encode(X))
 
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the extracted features, those of :class:`CAFE`.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        names : ndarray of str
+            The names cafe0, cafe1, and so on.
+        """
+        return self._fitted().get_feature_names_out()
+
     def weights_frame(self) -> pd.DataFrame:
         """Return the feature weights as a labelled table.
 
@@ -276,9 +292,9 @@ class TabularCAFE(
     def _profile_columns(self):
         return self.encoder_.columns_out()
 
-    def _profile_dates(self):
-        treatments = self.encoder_.treatments_
-        return treatments.index[treatments["kind"] == "date"].tolist()
+    def _profile_units(self):
+        kinds = self.encoder_.treatments_["kind"].to_dict()
+        return {name: kind for name, kind in kinds.items() if kind in ("date", "duration")}
 
     @property
     def loadings_(self):
@@ -303,10 +319,6 @@ class TabularCAFE(
     def _fitted(self):
         check_is_fitted(self)
         return self.cafe_
-
-    @property
-    def _n_features_out(self):
-        return self.cafe_._n_features_out
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

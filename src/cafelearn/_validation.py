@@ -71,7 +71,7 @@ def _is_numeric(column):
     if kind != np.dtype(object):
         return False
     try:
-        np.asarray(column, dtype=np.float64)
+        np.asarray(column[column.notna()], dtype=np.float64)
     except (TypeError, ValueError):
         return False
     return True
@@ -88,20 +88,34 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
     check_columns(X, owner)
     # Finiteness is checked on the sum of all numbers, which may overflow.
     with np.errstate(invalid="ignore"):
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=False,
-            ensure_all_finite=not gaps,
-            **options,
-        )
+        options |= {
+            "reset": reset,
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "accept_large_sparse": False,
+            "ensure_all_finite": not gaps,
+        }
+        try:
+            X = validate_data(estimator, X, **options)
+        except TypeError as error:
+            if "NAType" not in str(error):
+                raise
+            X = validate_data(estimator, without_na(X), **options)
         # For complete data the check costs one sum, like scikit-learn's.
         if gaps and not get_config()["assume_finite"] and not is_sound(X):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
             refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
+    return X
+
+
+def without_na(X):
+    """Replace pandas.NA by NaN in a frame, or in an array or list of objects."""
+    if hasattr(X, "notna"):
+        return X.where(X.notna(), np.nan)
+    from pandas import NA
+
+    X = np.array(X, dtype=object)
+    X[np.frompyfunc(lambda value: value is NA, 1, 1)(X).astype(bool)] = np.nan
     return X
 
 
@@ -226,6 +240,15 @@ def countable_weights(sample_weight):
     if exponent <= COUNT_EXPONENT:
         return sample_weight
     return np.ldexp(sample_weight, COUNT_EXPONENT - exponent)
+
+
+def check_given_number(estimator):
+    """Raise if `n_clusters` is True or False, which Python counts as integers."""
+    if isinstance(estimator.n_clusters, bool):
+        raise ValueError(
+            f"{type(estimator).__name__} needs n_clusters to be an integer >= 1, 'auto' or "
+            f"several integers; got {estimator.n_clusters}."
+        )
 
 
 def check_enough_rows(estimator, X):

@@ -22,6 +22,12 @@ DISAGREE = 0.5
 UNSCALED = 20.0
 # A constant offset of more than this many times the mean dispersion gives "offset".
 DROWNED = 100.0
+# Advice of the finding "scales".
+SCALE = (
+    "Scale the features, for instance with RangeScaler, or use CAFE, which scales them by "
+    "default."
+)
+SCALE_IN_CAFE = "Use a scaling, such as the default, instead of None."
 
 
 class DiagnosisWarning(UserWarning):
@@ -121,7 +127,7 @@ def check_weights(model, names=None):
         )
 
 
-def check_scales(model, names=None):
+def check_scales(model, names=None, advice=SCALE):
     """Yield a finding if the features of a MinkowskiWeightedKMeans have different scales."""
     ranges = getattr(model, "_ranges", None)  # missing in older model files
     if ranges is None:
@@ -147,8 +153,7 @@ def check_scales(model, names=None):
             "scales",
             SEVERE,
             f"The features have different scales: the range of {first} is {ratio:,.0f} times "
-            f"that of {second}, so the clusters depend on the units. Scale the features, for "
-            "instance with RangeScaler, or use CAFE, which scales them.",
+            f"that of {second}, so the clusters depend on the units. {advice}",
         )
 
 

@@ -9,13 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._cafe import CAFE
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._profiles import feature_names, variable_names
+from cafelearn._profiles import amount_in, feature_names, percent, variable_names
 from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import Estimator, MatrixLike
 from cafelearn._variables import variable_codes
 
 __all__ = ["explain"]
 
+SHOWN = ("value", "first_center", "second_center")
+FEW_DAYS = 3
 TERMS = ["first_term", "second_term", "contribution"]
 # Powers of two with exponents up to this size can be summed without overflow or underflow.
 ORDINARY = 800
@@ -59,7 +61,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         category's column.
 
         The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
-        ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio) and ``p``.
+        ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio), ``p`` and
+        ``units`` ("date" or "duration" by name, for variables of a TabularCAFE that are days
+        since 1970-01-01 or numbers of days).
 
     See Also
     --------
@@ -128,8 +132,32 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         "second_distance": two,
         "margin": 1 - one / two if two > 0 else 0.0,
         "p": float(model.p),
+        "units": estimator._profile_units(),
     }
     return found
+
+
+def values_shown(found: pd.DataFrame) -> pd.DataFrame:
+    """Return value and centres of a result of :func:`explain` as text, one row per feature."""
+    units = found.attrs.get("units", {})
+    rows = []
+    for name, row in found.iterrows():
+        numbers = [float(row[column]) for column in SHOWN]
+        category, unit = row.get("category"), units.get(name)
+        if category is not None:
+            own = category if numbers[0] > 0 else f"not {category}"
+            rows.append([own, *(f"{category} {percent(share)}" for share in numbers[1:])])
+        elif unit is not None:
+            # Times of day matter if the three are within a few days.
+            decimals = 1 if np.nanmax(numbers) - np.nanmin(numbers) < FEW_DAYS else 0
+            rows.append([_known(x, amount_in(unit, x, decimals)) for x in numbers])
+        else:
+            rows.append([_known(x, f"{x:.4g}") for x in numbers])
+    return pd.DataFrame(rows, index=found.index, columns=list(SHOWN))
+
+
+def _known(number, text):
+    return "missing" if np.isnan(number) else text
 
 
 def _terms(x, centers, weights, p, gaps=None):

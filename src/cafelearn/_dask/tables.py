@@ -118,7 +118,7 @@ def summarise(frame, encoder):
             if isinstance(column.dtype, pd.CategoricalDtype):
                 order = tuple(column.cat.categories)
         is_date = kind in ("date", "text date", "duration")
-        if is_date or kind == "number" or name in encoder.numeric:
+        if is_date or kind in ("number", "text number") or name in encoder.numeric:
             numbers = encoding.to_numbers(encoder, column, is_date=is_date)
             there = numbers[~np.isnan(numbers)]
             if len(there):

@@ -174,7 +174,8 @@ def fit(
     ] = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     missing: options.Missing = None,
     no_header: options.NoHeader = False,
     quiet: options.Quiet = False,
@@ -187,7 +188,12 @@ def fit(
     constant columns are left out. Rows are numbered from 0.
     """
     with session("fit", quiet, as_json, debug) as run:
-        reading = options.make_reading(delimiter, decimal, missing, no_header)
+        reading = options.make_reading(delimiter, decimal, missing, no_header, thousands)
+        reading = reading._replace(
+            unused=(*(drop or ()), *([row_id] if row_id else ())),
+            category=(*(category or ()), *([label] if label else ())),
+            numeric=tuple(numeric or ()),
+        )
         is_large = _check_files(out, model, report, profile, force, data, extractor, scheduler)
         method = method_settings(
             paper, selection, p, scaling, weighting, offset, rescaling, n_init
@@ -212,9 +218,10 @@ def fit(
                 run, estimator, data, scheduler, label, out, model, report, profile, force
             )
             return
-        frame, code = _read(run, data, reading)
+        frame, code, found = _read(run, data, reading)
         _set_columns(estimator, frame, label)
         described = _fit(run, estimator, frame, label)
+        estimator._reading = options.for_new_rows(reading, found)
         files = _write_profile(described, profile, force)
         _write(run, estimator, frame, label, data, code, out, model, report, force, files)
 
@@ -267,7 +274,7 @@ def _read(run, data, reading):
     frame = read_table(data, reading, run.remark, trace)
     run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
     run.tell(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
-    return frame, trace["code"]
+    return frame, trace["code"], trace.get("found", {})
 
 
 def _estimator(clusters, cafe, **columns):

@@ -31,8 +31,8 @@ def fit(run, estimator, large, label, out, force):
         estimator.fit(large.frame)
     seconds = time.perf_counter() - begin
     found = _survey(run, estimator, large, label, out, force)
-    columns, dates = estimator._profile_columns(), estimator._profile_dates()
-    profile = make_profile(found.profile, estimator.cafe_.feature_weights_, columns, dates)
+    columns, units = estimator._profile_columns(), estimator._profile_units()
+    profile = make_profile(found.profile, estimator.cafe_.feature_weights_, columns, units)
     run.facts |= facts_of(estimator, found.counts, profile, found.n_doubtful, found.doubtful)
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -44,7 +45,16 @@ Delimiter = Annotated[
     typer.Option(help="Field separator; detected by default.", rich_help_panel=READING),
 ]
 Decimal = Annotated[
-    str, typer.Option(help="The decimal point, '.' or ','.", rich_help_panel=READING)
+    str | None,
+    typer.Option(help="The decimal point, '.' or ','. [default: .]", rich_help_panel=READING),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        help="The thousands separator, ',' or '.', or none to read no such numbers; detected "
+        "by default.",
+        rich_help_panel=READING,
+    ),
 ]
 Missing = Annotated[
     list[str] | None,
@@ -66,10 +76,23 @@ class Reading(NamedTuple):
     decimal: str = "."
     missing: tuple[str, ...] = ()
     header: bool = True
+    thousands: str | None = None  # "none" for no separator, None to detect it
+    # Columns, as in the options of the command: those that are not used, those to be
+    # categories and those to be numbers.
+    unused: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    # What is known from the fit: the columns that are used (None for all), and by column the
+    # texts that are missing values, the formats of dates and the categories.
+    used: tuple[str, ...] | None = None
+    texts: Mapping[str, list[str]] = {}
+    dates: Mapping[str, str] = {}
+    categories: Mapping[str, list[str]] = {}
 
 
-def make_reading(delimiter, decimal, missing, no_header):
+def make_reading(delimiter, decimal, missing, no_header, thousands=None):
     """Make a Reading from the options of a command."""
+    decimal = decimal or "."
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"
     if delimiter is not None and len(delimiter) != 1:
@@ -78,7 +101,46 @@ def make_reading(delimiter, decimal, missing, no_header):
         raise ValueError(f"--decimal needs '.' or ',', got {decimal!r}.")
     if delimiter == decimal:
         raise ValueError(f"--delimiter and --decimal must differ, both are {decimal!r}.")
-    return Reading(delimiter, decimal, tuple(split_commas(missing or ())), not no_header)
+    if thousands not in (None, "none", ".", ","):
+        raise ValueError(f"--thousands needs ',', '.' or none, got {thousands!r}.")
+    if thousands == decimal:
+        raise ValueError(f"--thousands and --decimal must differ, both are {decimal!r}.")
+    words = tuple(split_commas(missing or ()))
+    return Reading(delimiter, decimal, words, not no_header, thousands)
+
+
+def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousands):
+    """Make a Reading from the options of a command, and from the model where they are absent.
+
+    The model of a TabularCAFE that `cafe fit` has written contains the options of the fit.
+    """
+    encoder, fit = estimator.encoder_, estimator._reading or {}
+    decimal = decimal or fit.get("decimal", ".")
+    if thousands is None and fit.get("thousands") != decimal:
+        thousands = fit.get("thousands")
+    reading = make_reading(delimiter, decimal, missing, no_header, thousands)
+    return reading._replace(
+        missing=reading.missing or tuple(fit.get("missing", ())),
+        used=(*encoder.numbers_, *encoder.categories_),
+        numeric=tuple(name for name in encoder.numbers_ if name not in encoder.dates_),
+        texts=fit.get("texts", {}),
+        dates=fit.get("dates", {}),
+        categories=encoder.categories_,
+    )
+
+
+def for_new_rows(reading, found):
+    """Return what a model stores, to read new rows as those of the fit were read.
+
+    `found` is what `read_table` found in the columns.
+    """
+    return {
+        "decimal": reading.decimal,
+        "missing": list(reading.missing),
+        "thousands": reading.thousands or found.get("thousands"),
+        "texts": found.get("texts", {}),
+        "dates": found.get("dates", {}),
+    }
 
 
 def split_commas(texts, whole=()):

@@ -31,7 +31,8 @@ def transform(
     scheduler: options.Scheduler = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     missing: options.Missing = None,
     no_header: options.NoHeader = False,
     quiet: options.Quiet = False,
@@ -40,9 +41,12 @@ def transform(
 ):
     """Extract the features of new rows with a fitted model."""
     with session("transform", quiet, as_json, debug) as run:
-        reading = options.make_reading(delimiter, decimal, missing, no_header)
+        options.make_reading(delimiter, decimal, missing, no_header, thousands)
         is_large = _check_files(out, force, model, data, scheduler)
         estimator = _load(model)
+        reading = options.reading_like_fit(
+            estimator, delimiter, decimal, missing, no_header, thousands
+        )
         if is_large:
             counts = _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force)
         else:
@@ -102,7 +106,8 @@ def explain(
         int, typer.Option(help="Number of features to show; 0 shows all.", min=0)
     ] = MOST,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     missing: options.Missing = None,
     no_header: options.NoHeader = False,
     quiet: options.Quiet = False,
@@ -113,10 +118,13 @@ def explain(
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
-        reading = options.make_reading(delimiter, decimal, missing, no_header)
         if (row is None) == (row_id is None):
             raise ValueError("name the row with either --row or --id.")
-        estimator, frame = _load(model), _read(run, data, reading)
+        estimator = _load(model)
+        reading = options.reading_like_fit(
+            estimator, delimiter, decimal, missing, no_header, thousands
+        )
+        frame = _read(run, data, reading)
         place = _row_of(estimator, frame, row, row_id)
         # Encode only this row, so that invalid values in other rows do not matter.
         found = contributions(estimator, frame.iloc[[place]], 0)
@@ -221,17 +229,22 @@ def _show(run, found, name, place, most):
 
 
 def _table(found, first, second, most, with_weights):
+    from cafelearn.explanation import values_shown
+
+    largest = found["share"].abs().max() or 1.0
     columns = ["feature", ">value", f">centre {first}", f">centre {second}"]
-    shown = ["value", "first_center", "second_center"]
+    weights = []
     if with_weights:
         columns += [f">weight {first}", f">weight {second}"]
-        shown += ["first_weight", "second_weight"]
+        weights = ["first_weight", "second_weight"]
+    found = found.head(most)
+    shown = values_shown(found)
     table = make_table(*columns, ">share", "")
-    largest = found["share"].abs().max() or 1.0
-    for feature, values in found.head(most).iterrows():
+    for feature, values in found.iterrows():
         table.add_row(
             plain(short(feature, 30)),
-            *(f"{values[name]:.4g}" for name in shown),
+            *(plain(short(text, 30)) for text in shown.loc[feature]),
+            *(f"{values[name]:.4g}" for name in weights),
             f"{round(values['share'], 3) + 0.0:+.1%}",
             bar(values["share"] / largest),
         )

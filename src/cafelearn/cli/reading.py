@@ -14,25 +14,28 @@ import re
 import zlib
 from pathlib import Path
 
+from cafelearn._columns import PADDED
 from cafelearn._words import listed
 from cafelearn.cli.arrow_reading import read_arrow
 from cafelearn.cli.limits import BLOCK, CELL, check_memory, survey
-from cafelearn.cli.options import Reading
+from cafelearn.cli.options import Reading, column_names
 from cafelearn.cli.reading_code import other_code, text_code
+from cafelearn.cli.text_columns import tidy, unused_columns
 from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE = 20  # lines to inspect before reading
+CODE = 64  # characters that blocks share in the search for leading zeros
 PLAIN = Reading()
-DECIMAL_COMMA = r"\s*[-+]?\d+(\.\d{3})*,\d+\s*"
 
 
 def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     """Read a file as a data frame with distinct column names.
 
-    `remark` is called with a sentence for each repair or guess. The equivalent pandas code is
-    stored in the dict `trace` under "code".
+    `remark` is called with a sentence for each repair or guess. The dict `trace` gets the
+    equivalent pandas code under "code" and, for text files, under "found" the guesses that
+    new rows need: texts read as missing values by column, and the thousands separator.
     """
     path, trace = Path(path), {} if trace is None else trace
     if path.is_dir():
@@ -107,6 +110,32 @@ def _read_text(path, kind, compressed, reading, remark, trace):
             raise ValueError(_too_many(path, line, len(row), len(header)))
     names = repaired(header, remark)
     spaces = any(f"{delimiter} " in line for line in lines)
+    options = {
+        "sep": delimiter,
+        "names": names,
+        "skiprows": first if reading.header else 0,
+        "header": None,
+        "index_col": False,
+        "decimal": reading.decimal,
+        # In text columns only empty cells are missing; `tidy` looks at the others.
+        "keep_default_na": False,
+        "na_values": ["", *reading.missing],
+        "encoding": encoding,
+        "compression": "gzip" if compressed else None,
+        "skipinitialspace": True,
+        "low_memory": False,
+        "on_bad_lines": "error",
+    }
+    try:
+        frame = pd.read_csv(path, **options)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} has a header but no rows.") from None
+    except pd.errors.ParserError as error:
+        raise ValueError(_parser_words(path, str(error))) from None
+    codes = []
+    if has_padding(path, compressed, encoding, delimiter):
+        codes = _restore_codes(frame, path, options, reading, remark)
+    trace["found"] = tidy(frame, reading, delimiter, remark)
     trace["code"] = text_code(
         path,
         delimiter,
@@ -114,31 +143,54 @@ def _read_text(path, kind, compressed, reading, remark, trace):
         encoding,
         first=first,
         header=header,
-        names=names,
+        frame=frame,
         spaces=spaces,
+        codes=codes,
+        found=trace["found"],
     )
-    try:
-        frame = pd.read_csv(
-            path,
-            sep=delimiter,
-            names=names,
-            skiprows=first if reading.header else 0,
-            header=None,
-            index_col=False,
-            decimal=reading.decimal,
-            na_values=list(reading.missing),
-            encoding=encoding,
-            compression="gzip" if compressed else None,
-            skipinitialspace=True,
-            low_memory=False,
-            on_bad_lines="error",
-        )
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{path} has a header but no rows.") from None
-    except pd.errors.ParserError as error:
-        raise ValueError(_parser_words(path, str(error))) from None
-    _look_at_text(frame, reading, remark)
     return frame
+
+
+def _restore_codes(frame, path, options, reading, remark):
+    """Replace numbers that have leading zeros in the file by the original text."""
+    import pandas as pd
+
+    numeric = set(column_names(reading.numeric, frame.columns))
+    numbers = [n for n in frame.columns[frame.dtypes.map(_is_of_numbers)] if n not in numeric]
+    if not numbers:
+        return []
+    texts = pd.read_csv(path, **options, usecols=numbers, dtype=str)
+    codes = {}
+    for name in numbers:
+        distinct = texts[name].dropna().drop_duplicates().str.strip()
+        padded = distinct[distinct.str.fullmatch(PADDED)]
+        if len(padded) and distinct.str.fullmatch("[0-9]+").all():
+            frame[name] = texts[name]
+            codes[name] = padded.iloc[0]
+    known = unused_columns(reading, frame.columns) | set(reading.categories)
+    told = [f"{name!r} ({text!r})" for name, text in codes.items() if name not in known]
+    if told:
+        remark(
+            f"Kept as text because of leading zeros: {listed(told, str, most=4)}. Use "
+            "--numeric to read numbers."
+        )
+    return list(codes)
+
+
+def _is_of_numbers(dtype):
+    return dtype.kind in "iuf"
+
+
+def has_padding(path, compressed, encoding, delimiter):
+    """Check whether any cell may be a whole number with leading zeros."""
+    ends = re.escape(delimiter) + r'"\r\n'
+    pattern, tail = re.compile(rf"(?:^|[{ends}]) *0[0-9]+ *(?=[{ends}]|$)"), ""
+    with _open(path, compressed, encoding) as file:
+        while block := file.read(BLOCK):
+            if pattern.search(tail + block):
+                return True
+            tail = block[-CODE:]
+    return False
 
 
 def _open(path, compressed, encoding):
@@ -228,29 +280,6 @@ def _parser_words(path, message):
     if "EOF inside string" in message:
         return f'{path}: a quote (") is opened and never closed.'
     return f"{path} cannot be read: {message.splitlines()[0]}"
-
-
-def _look_at_text(frame, reading, remark):
-    """Remark on text columns that were probably meant to be numbers."""
-    commas, nearly = [], []
-    for name in frame.columns[frame.dtypes.map(lambda dtype: dtype.kind not in "biuf")]:
-        text = frame[name].dropna().astype(str).head(1000)
-        if not len(text):
-            continue
-        if reading.decimal == "." and text.str.fullmatch(DECIMAL_COMMA).mean() > 0.5:
-            commas.append(f"{name!r} ({text.iloc[0]!r})")
-        elif (number := text.map(_is_number)).mean() > 0.5:
-            nearly.append(f"{name!r} ({text[~number].iloc[0]!r})" if not number.all() else name)
-    if commas:
-        raise ValueError(
-            f"numbers with decimal commas in {listed(commas, str, most=4)}. "
-            "Use --decimal ',' to read them."
-        )
-    if nearly:
-        remark(
-            f"Text in columns of numbers: {listed(nearly, str, most=4)}. "
-            "If the text marks missing values, use --missing."
-        )
 
 
 def _read_json_lines(path, compressed):

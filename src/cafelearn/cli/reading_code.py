@@ -1,27 +1,55 @@
 """Write the pandas or Dask code that reads a table, to be shown in the report."""
 
+from cafelearn._columns import MARKERS
 from cafelearn.cli.writing import kind_of
 
 
-def text_code(path, delimiter, reading, encoding, *, first, header, names, spaces):
+def text_code(
+    path, delimiter, reading, encoding, *, first, header, frame, spaces, codes, found
+):
     """Write code that reads a text file as `read_table` did, with as few options as possible.
 
-    `first` is the number of the header's last line, `header` the original names, `names` the
-    repaired names, and `spaces` whether spaces follow delimiters.
+    `first` is the number of the header's last line, `header` the original names, `frame` the
+    table, `spaces` whether spaces follow delimiters, `codes` the columns of codes with leading
+    zeros, and `found` the result of `tidy`.
     """
+    names = frame.columns
     options = [] if delimiter == "," else [f"sep={delimiter!r}"]
     if not reading.header or list(names) != list(header):
         options += [f"names={list(names)!r}", "header=None", "index_col=False"]
         options += [f"skiprows={first}"] if reading.header and first else []
     if reading.decimal != ".":
         options.append(f"decimal={reading.decimal!r}")
-    if reading.missing:
-        options.append(f"na_values={list(reading.missing)!r}")
+    if found.get("thousands"):
+        options.append(f"thousands={found['thousands']!r}")
+    options += _missing_options(frame, reading, found)
+    if codes:
+        options.append(f"dtype={dict.fromkeys(codes, 'str')!r}")
     if encoding != "utf-8-sig":
         options.append(f"encoding={encoding!r}")
     if spaces:
         options.append("skipinitialspace=True")
-    return f"pd.read_csv({', '.join([repr(str(path)), *options])})"
+    code = f"pd.read_csv({', '.join([repr(str(path)), *options])})"
+    for name, form in found["dates"].items():
+        dates = f"lambda t: pd.to_datetime(t[{name!r}], format={form!r})"
+        code += f".assign(**{{{name!r}: {dates}}})"
+    return code
+
+
+def _missing_options(frame, reading, found):
+    """Write the options for missing values; pandas takes texts such as NA for them."""
+    given = list(reading.missing)
+    # Only text columns can have texts that pandas takes for missing values.
+    texts = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "biuf"]
+    kept = [name for name in texts if frame[name].isin(MARKERS).any()]
+    if not kept and not found["texts"]:
+        return [f"na_values={given!r}"] if given else []
+    usual = sorted(MARKERS)
+    values = {
+        name: ["", *given] if name in kept else [*usual, *given, *found["texts"].get(name, ())]
+        for name in frame.columns
+    }
+    return [f"na_values={values!r}", "keep_default_na=False"]
 
 
 def other_code(path, given, names, *, has_index):

@@ -66,6 +66,7 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
     return {
         "features": cafe.n_features_in_,
         "variables": weights.shape[1],
+        "used_columns": len(set(model.encoder_.variables_out())),
         "components": int(cafe._n_features_out),
         "columns": model.encoder_.treatments_.reset_index().to_dict("records"),
         "constant": model.encoder_.constant_features_,
@@ -133,9 +134,10 @@ def show_fit(out, facts):
     for finding in facts["diagnosis"]:
         if finding["severity"] == "severe":
             out.say(f"Warning: {finding['message']} [{finding['code']}]", style="bold red")
-    data = facts["data"]
+    data, variables = facts["data"], facts["used_columns"]
+    used = f"{variables:,} of " if variables < data["columns"] else ""
     out.say(
-        f"Fitted CAFE on {data['rows']:,} rows, {data['columns']:,} columns in "
+        f"Fitted CAFE on {data['rows']:,} rows, {used}{data['columns']:,} columns in "
         f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features from "
         f"{facts['features']:,}"
     )

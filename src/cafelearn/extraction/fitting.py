@@ -73,6 +73,9 @@ def fit_extractor(extractor, rows, sample_weight=None):
     """
     if extractor is None:
         return None
+    if type(extractor) is PCA and len(rows) == 1 and sample_weight is None:
+        # scikit-learn divides by the number of rows minus 1.
+        sample_weight = np.ones(1)
     if sample_weight is not None and has_fit_parameter(extractor, "sample_weight"):
         return extractor.fit(rows, sample_weight=sample_weight)
     if sample_weight is not None and type(extractor) is PCA:
@@ -98,7 +101,8 @@ def oriented(components):
 def _fit_weighted_pca(pca, rows, sample_weight):
     """Fit scikit-learn's PCA as if each row were repeated as often as its weight."""
     # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
-    pca.fit(rows)
+    with np.errstate(invalid="ignore"):
+        pca.fit(rows)
     mass = sample_weight.sum()
     mean = sample_weight @ rows.astype(np.float64) / mass
     centered = (rows - mean) * np.sqrt(sample_weight)[:, None]

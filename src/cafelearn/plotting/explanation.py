@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from cafelearn._typing import Estimator, MatrixLike
-from cafelearn.explanation import explain
+from cafelearn.explanation import explain, values_shown
 from cafelearn.plotting._axes import COLORS, panels, plain_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ExplanationDisplay:
     --------
     >>> from cafelearn import CAFE
     >>> from cafelearn.datasets import load
-    >>> from cafelearn.explanation import explain
+    >>> from cafelearn.explanation import explain, values_shown
     >>> from cafelearn.plotting import ExplanationDisplay
     >>> X = load("iris").frame.drop(columns="target")
     >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
@@ -87,10 +87,7 @@ class ExplanationDisplay:
         (self.ax_,) = panels("ExplanationDisplay.plot", ax, figsize=size)
         self.figure_ = self.ax_.figure
         shares = 100 * shown["share"].to_numpy(dtype=np.float64)
-        values = [f"{value:.4g}" for value in shown["value"]]
-        if "category" in shown:
-            pairs = zip(values, shown["category"], strict=True)
-            values = [value if category is None else category for value, category in pairs]
+        values = values_shown(shown)["value"]
         names = [
             plain_text(f"{name} = {value}", 40)
             for name, value in zip(shown.index, values, strict=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn._profiles import amount, decimals_for, percent
+from cafelearn._profiles import amount_in, decimals_for, percent
 from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
 from cafelearn.report.words import feature_text
 
@@ -25,9 +25,9 @@ def profile_table(facts) -> Table:
         categories.setdefault(variable, []).append(category)
     variables = sorted(categories, key=lambda variable: -largest[variable])
     keys = [(v, c) for v in variables for c in categories[v]]
-    rows = []
+    rows, units = [], facts.estimator._profile_units()
     for key in keys[: max(FEWEST_VARIABLES, MOST_CELLS // facts.n_clusters)]:
-        show = _shower(found[0, *key])
+        show = _shower(found[0, *key], units.get(key[0]))
         overall = found[0, *key].overall
         rows.append(
             [
@@ -54,12 +54,12 @@ def profile_table(facts) -> Table:
     )
 
 
-def _shower(row):
+def _shower(row, unit):
     """Return a function that formats the centres of a variable."""
     if row.category is not None:
         return percent
     decimals = decimals_for(row.overall_spread)
-    return lambda value: amount(value, decimals)
+    return lambda value: amount_in(unit, value, decimals)
 
 
 def _cell(row, show):

@@ -5,7 +5,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from cafelearn._gaps import extremes, has_gaps, observed_moments
-from cafelearn._profiles import variable_names
+from cafelearn._profiles import amount_in, decimals_for, variable_names
 from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.report.charts import chart
 from cafelearn.report.page import count, number, short
@@ -51,10 +51,12 @@ def data_table(facts) -> Table:
         (X == 0).sum(axis=0) / observed,
         1 - observed / len(X),
     ][: 6 if gaps else 5]
+    units = facts.estimator._profile_units()
     rows = [
         [
             text_cell(name),
-            *(number_cell(float(column[v]), 4) for column in columns[:4]),
+            *(_statistic(column[v], units.get(name), spread[v]) for column in columns[:3]),
+            _statistic(spread[v], "duration" if name in units else None, spread[v]),
             *(Cell(f"{column[v]:.0%}", float(column[v])) for column in columns[4:]),
         ]
         for v, name in enumerate(facts.feature_names[:MOST_FEATURES])
@@ -68,6 +70,14 @@ def data_table(facts) -> Table:
         shown=12,
         search="Find a feature",
     )
+
+
+def _statistic(value, unit, spread):
+    """Make a cell of a number, a date or a duration."""
+    cell = number_cell(float(value), 4)
+    if unit is None or np.isnan(value):
+        return cell
+    return cell._replace(text=amount_in(unit, float(value), decimals_for(spread)))
 
 
 def weights_table(facts) -> Table:

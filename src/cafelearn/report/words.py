@@ -31,6 +31,7 @@ def summary(facts) -> str:
     sentences = [
         f"{method} was fitted with {_plural(k, 'cluster')}{chosen} to "
         f"{_plural(n_rows, 'row')} of {_columns(facts)}. Each feature was {_scaling(facts)}.",
+        *_left_out(facts),
         _starts(facts),
         *([] if facts.cafe is None else [_rescaling(facts)]),
     ]
@@ -106,10 +107,24 @@ def _columns(facts):
     """Describe the number of columns of a table and of encoded features, or of features."""
     features = _plural(facts.X.shape[1], "feature")
     encoder = facts.estimator.encoder_ if facts.is_table else None
-    if encoder is None or not encoder.categories_:
+    if encoder is None:
         return features
-    used = _plural(len(encoder.numbers_) + len(encoder.categories_), "column")
-    return f"{used}, encoded as {features}"
+    n_used = len(set(encoder.variables_out()))
+    columns, encoded = _plural(encoder.n_features_in_, "column"), ""
+    if encoder.categories_:
+        encoded = f", encoded as {features}"
+    if n_used < encoder.n_features_in_:
+        return f"{columns} ({count(n_used)} used{encoded})"
+    return f"{columns}{encoded}" if encoded else features
+
+
+def _left_out(facts):
+    """Name the columns of a table that were not used, with the reasons."""
+    if not facts.is_table:
+        return []
+    encoder = facts.estimator.encoder_
+    names = encoder.describe("identifier", "free text", "constant", "dropped")
+    return [f"Left out: {names}."] if names else []
 
 
 def _scaling(facts):

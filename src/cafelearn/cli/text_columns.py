@@ -1,0 +1,321 @@
+"""Turn text columns of a file into numbers, dates and missing values where that is certain.
+
+Every guess is the subject of a remark, and an option overrides it.
+"""
+
+import re
+from collections import defaultdict
+
+import numpy as np
+
+from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST
+from cafelearn._words import listed
+
+# Numbers with a decimal comma, numbers with separated thousands by their decimal point, and
+# anything that consists of digits, points and commas.
+COMMA_NUMBER = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+GROUPED = {
+    ".": re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?"),
+    ",": re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?"),
+}
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+")
+# Numbers whose commas cannot be decimal commas.
+CONTRARY = re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]+)")
+ONE_GROUP = re.compile(r"[+-]?[0-9]+,[0-9]{3}")
+DIGITS = re.compile(r"[+-]?[0-9.,]+")
+TRUTH = {"true": True, "false": False}
+# Texts among numbers are read as missing if they have no digits, if there are at most
+# FEW_TEXTS of them, and if they are at most this share of the values.
+FEW_TEXTS, FEW = 3, 0.1
+NAMES = 4
+
+
+class Texts:
+    """Distinct texts of a column with their counts, and which of them are numbers."""
+
+    def __init__(self, column, reading, delimiter):
+        counts = column.value_counts()
+        self.column, self.index = column, counts.index
+        self.counts = counts.to_numpy(dtype=np.int64)
+        self.texts = np.array([str(text).strip() for text in counts.index], dtype=object)
+        self.is_marker = self.which(MARKERS.__contains__)
+        self.is_value = ~self.is_marker
+        self.decimal = reading.decimal
+        self.is_plain = self.which(_number_pattern(reading.decimal).fullmatch)
+        self.is_grouped = self.which(GROUPED[reading.decimal].fullmatch)
+        separator = "," if reading.decimal == "." else "."
+        with_separator = self.which(lambda t: separator in t and DIGITS.fullmatch(t))
+        if not self.is_grouped[with_separator].all():
+            self.is_grouped[:] = False
+        self.are_groups_text = reading.thousands == "none" and bool(self.is_grouped.any())
+        if self.are_groups_text:
+            self.is_grouped[:] = False
+        only = self.is_grouped & self.which(ONE_GROUP.fullmatch)
+        # Three decimals after a comma look like thousands.
+        self.is_unclear = (
+            reading.thousands is None
+            and reading.decimal == "."
+            and delimiter != ","
+            and bool(only[self.is_value].all())
+        )
+
+    @property
+    def is_other(self):
+        """Which texts are neither numbers nor markers."""
+        return self.is_value & ~self.is_plain & ~self.is_grouped
+
+    @property
+    def has_codes(self):
+        """Whether there are codes with leading zeros."""
+        return bool(self.which(PADDED.fullmatch).any())
+
+    def share(self, chosen):
+        """Return the share of the chosen texts among the values."""
+        return self.counts[chosen].sum() / self.counts[self.is_value].sum()
+
+    def are_values(self, check):
+        """Check whether all texts but the markers satisfy a condition."""
+        return bool(self.which(check)[self.is_value].all())
+
+    def first(self, chosen):
+        """Return the most frequent of the chosen texts."""
+        return self.texts[chosen][0]
+
+    def spread(self, values):
+        """Return values of the distinct texts as a column; missing cells stay missing."""
+        import pandas as pd
+
+        codes = self.index.get_indexer(self.column)
+        there = pd.Series(values).astype(object)
+        there.loc[len(there)] = None
+        found = there.iloc[codes].infer_objects()
+        return found.set_axis(self.column.index)
+
+    def as_numbers(self, decimal=None):
+        """Return the column as numbers; what is not a number is missing."""
+        decimal = decimal or self.decimal
+        group = "," if decimal == "." else "."
+        numbers = np.full(len(self.texts), np.nan)
+        is_number = self.is_plain | self.is_grouped
+        if decimal != self.decimal:
+            is_number = self.is_value
+        for i in np.flatnonzero(is_number):
+            numbers[i] = float(self.texts[i].replace(group, "").replace(decimal, "."))
+        codes = self.index.get_indexer(self.column)
+        column = np.append(numbers, np.nan)[codes]
+        is_whole = np.isfinite(column).all() and (column == np.round(column)).all()
+        if is_whole and np.abs(column).max() < 2**53:
+            column = column.astype(np.int64)
+        return column
+
+    def which(self, check):
+        """Return which texts satisfy a condition."""
+        return np.array([bool(check(text)) for text in self.texts], dtype=bool)
+
+
+def _number_pattern(decimal):
+    return NUMBER_TEXT if decimal == "." else COMMA_NUMBER
+
+
+def unused_columns(reading, columns):
+    """Return the columns that are not used, which need not be examined."""
+    from cafelearn.cli.options import column_names
+
+    unused = set(column_names(reading.unused, columns))
+    return unused if reading.used is None else unused | set(columns).difference(reading.used)
+
+
+def tidy(frame, reading, delimiter, remark):
+    """Convert text columns in place; return what transform needs to read alike."""
+    from cafelearn.cli.options import column_names
+
+    said = defaultdict(list)
+    found = {"texts": {}, "dates": {}}
+    unused = unused_columns(reading, frame.columns)
+    numeric = set(column_names(reading.numeric, frame.columns))
+    category = set(column_names(reading.category, frame.columns))
+    for name in frame.columns[frame.dtypes.map(lambda dtype: dtype.kind not in "biuf")]:
+        there = frame[name].dropna()
+        if name in unused or not len(there) or not there.map(type).eq(str).all():
+            continue
+        texts = Texts(frame[name], reading, delimiter)
+        wanted = "category" if name in category else "number" if name in numeric else None
+        new = _converted(name, texts, reading, wanted, said, found)
+        if new is not None:
+            frame[name] = new
+    _refuse(said)
+    _say(said, remark)
+    return found
+
+
+def _converted(name, texts, reading, wanted, said, found):
+    """Return the new column, or None if the column is unchanged; record what to say."""
+    if name in reading.categories:
+        known = set(reading.categories[name])
+        is_gap = texts.is_marker & ~np.isin(texts.texts, list(known))
+        return _without(texts, is_gap) if is_gap.any() else None
+    if not texts.is_value.any():
+        return _without(texts, texts.is_marker)
+    if texts.are_values(lambda text: text.lower() in TRUTH):
+        return texts.spread([TRUTH.get(text.lower()) for text in texts.texts])
+    if texts.are_values(re.compile(ISO).fullmatch):
+        return _without(texts, texts.is_marker)
+    if wanted is None and texts.are_values(YEAR_LAST.fullmatch):
+        dates = _dates(name, texts, reading, said, found)
+        if dates is not None:
+            return dates
+    if wanted == "number" or not texts.has_codes:
+        done, new = _numbers(name, texts, reading, wanted, said, found)
+        if done:
+            return new
+    said["kept"] += [
+        f"{text!r} in {name!r} ({_rows(count)})"
+        for text, count in zip(
+            texts.texts[texts.is_marker], texts.counts[texts.is_marker], strict=True
+        )
+    ]
+    return None
+
+
+def _numbers(name, texts, reading, wanted, said, found):
+    """Return whether a column is one of numbers, and the new column unless it is refused."""
+    if wanted == "category":
+        texts.is_grouped[:] = False
+        done = texts.are_values(NUMBER_TEXT.fullmatch)
+        return done, texts.as_numbers(".") if done else None
+    has_groups = bool(texts.is_grouped.any())
+    is_comma = texts.which(DECIMAL_COMMA.fullmatch) & texts.is_value
+    if (
+        reading.decimal == "."
+        and not (has_groups or texts.are_groups_text)
+        and texts.share(is_comma) > 0.5
+    ):
+        said["commas"].append(f"{name!r} ({texts.first(is_comma)!r})")
+        return True, None
+    is_contrary = texts.which(CONTRARY.fullmatch)
+    if reading.decimal == "," and is_contrary.any():
+        said["contrary"].append(f"{name!r} ({texts.first(is_contrary)!r})")
+        return True, None
+    if texts.is_unclear:
+        said["unclear"].append(f"{name!r} ({texts.first(texts.is_grouped)!r})")
+        return True, None
+    is_other = texts.is_other
+    if (
+        reading.decimal == ","
+        and is_other.any()
+        and texts.are_values(lambda text: "," not in text and NUMBER_TEXT.fullmatch(text))
+    ):
+        said["points"].append(f"{name!r} ({texts.first(is_other)!r})")
+        return True, texts.as_numbers(".")
+    few = [text for text in texts.texts[is_other] if text not in reading.texts.get(name, ())]
+    if few and (
+        len(few) > FEW_TEXTS
+        or texts.share(is_other) > FEW
+        or any(character.isdigit() for text in few for character in text)
+    ):
+        return False, None
+    if is_other.any():
+        found["texts"][name] = sorted(texts.texts[is_other])
+        count = texts.counts[is_other].sum()
+        words = ", ".join(map(repr, found["texts"][name]))
+        if few:
+            said["few"].append(f"{name!r} ({words}, {_rows(count)})")
+    if has_groups and reading.thousands is None:
+        text = texts.first(texts.is_grouped)
+        group = "," if reading.decimal == "." else "."
+        said["grouped"].append(f"{name!r} ({text!r} is {text.replace(group, '')})")
+    if has_groups:
+        found["thousands"] = "," if reading.decimal == "." else "."
+    return True, texts.as_numbers()
+
+
+def _rows(count):
+    return f"{count:,} row{'s' if count > 1 else ''}"
+
+
+def _dates(name, texts, reading, said, found):
+    """Return dates with the year last as dates if it is clear whether their day comes first."""
+    import pandas as pd
+
+    shown = texts.texts[texts.is_value]
+    form = reading.dates.get(name) or _date_format([YEAR_LAST.fullmatch(t) for t in shown])
+    if form is None:
+        return None
+    dates = pd.to_datetime(pd.Series(texts.texts), format=form, errors="coerce")
+    if dates[texts.is_value].isna().any():
+        return None
+    found["dates"][name] = form
+    if name not in reading.dates:
+        first = dates[texts.is_value].iloc[0]
+        said["dates"].append(f"{name!r} ({shown[0]!r} is {first:%Y-%m-%d})")
+    codes = texts.index.get_indexer(texts.column)
+    dates = dates.to_numpy(dtype="datetime64[s]")
+    return np.append(dates, np.datetime64("NaT"))[codes]
+
+
+def _date_format(matches):
+    """Return the format of dates with the year last; None if it is not clear."""
+    separators = {match[2] for match in matches}
+    times = {match[4] and (match[4][0], bool(match[5])) for match in matches}
+    if len(separators) > 1 or len(times) > 1:
+        return None
+    (separator,), (time,) = separators, times
+    first, second = (max(int(match[i]) for match in matches) for i in (1, 3))
+    if first > 12 and second > 12:
+        return None
+    # Dates with points have the day first.
+    if first <= 12 and second <= 12 and separator != ".":
+        return None
+    form = separator.join(("%m", "%d", "%Y") if second > 12 else ("%d", "%m", "%Y"))
+    if time is not None:
+        form += f"{time[0]}%H:%M" + (":%S" if time[1] else "")
+    return form
+
+
+def _without(texts, is_gap):
+    if not is_gap.any():
+        return None
+    return texts.column.mask(texts.column.isin(texts.index[is_gap]))
+
+
+def _refuse(said):
+    if said["unclear"]:
+        raise ValueError(
+            "commas that may separate thousands or decimals in "
+            f"{listed(said['unclear'], str, most=NAMES)}. Use --thousands ',' or --decimal ','."
+        )
+    if said["contrary"]:
+        raise ValueError(
+            "commas that separate thousands, contrary to --decimal ',', in "
+            f"{listed(said['contrary'], str, most=NAMES)}. Omit --decimal."
+        )
+    if said["commas"]:
+        raise ValueError(
+            f"numbers with decimal commas in {listed(said['commas'], str, most=NAMES)}. "
+            "Use --decimal ',' to read them, or --drop to leave the column out."
+        )
+
+
+def _say(said, remark):
+    def names(key):
+        return listed(said[key], str, most=NAMES)
+
+    if said["grouped"]:
+        remark(
+            f"Read with separated thousands: {names('grouped')}. Use --thousands none to keep "
+            "them as text."
+        )
+    if said["points"]:
+        remark(f"Read with decimal points, in spite of --decimal ',': {names('points')}.")
+    if said["dates"]:
+        remark(f"Read as dates: {names('dates')}.")
+    if said["few"]:
+        remark(
+            f"Read as numbers, with a few texts as missing values: {names('few')}. Use "
+            "--category to keep a column as text."
+        )
+    if said["kept"]:
+        remark(
+            f"Read as text, not as missing values: {names('kept')}. Use --missing if "
+            "they mark missing values."
+        )
