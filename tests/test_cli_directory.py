@@ -336,7 +336,7 @@ class TestTransform:
         _, (code, _, remarks, _) = both(fitted, table.assign(sepal_width=-9.0))
         assert code == 0
         assert len(remarks) == 1
-        assert remarks[0].endswith("treated as that minimum.")
+        assert remarks[0].endswith("treated as this minimum.")
 
     @pytest.mark.parametrize(("kind", "dtype"), [("npy", "f8"), ("npy", "f4"), ("zarr", "f8")])
     def test_arrays(self, model, cafe, tmp_path, kind, dtype):

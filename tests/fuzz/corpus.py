@@ -125,6 +125,11 @@ CORPUS = [
     # A Feather file with damaged notes of pandas.
     {"what": "tables", "how": "bytes", "seed": 1155730646, "file": 9},
     {"what": "tables", "how": "bytes", "seed": 1175949915, "file": 9},
+    # Statistics of sizes in a Parquet footer on which Arrow ends the process.
+    {"what": "tables", "how": "inside", "seed": 1874146462, "file": 46}
+    | {"without": [1, 2, 3, 4, 5, 6, 7]},
+    {"what": "tables", "how": "numbers", "seed": 1600808970, "file": 59}
+    | {"without": [0, 1, 3, 4, 5, 6, 7]},
     # The header of a NumPy file that Python's tokenizer gives up on.
     {"what": "tables", "how": "inside", "seed": 717369485, "file": 25, "without": [1]},
     # A Feather file whose lengths ask for more than the file has.

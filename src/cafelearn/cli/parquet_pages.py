@@ -14,6 +14,9 @@ N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
 SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
 # Types of Thrift.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+# Fields that lead from the footer to the statistics of sizes, and fields of these statistics.
+ROW_GROUPS, COLUMNS, METADATA, SIZES = 4, 1, 3, 16
+TEXT_BYTES, REPETITIONS, DEFINITIONS = 1, 2, 3
 HEADER = 1 << 16  # bytes to read, more than a header with statistics takes
 
 
@@ -31,6 +34,7 @@ def pages_of(path, metadata, groups):
     `metadata` is pyarrow's metadata of the file. Raise ValueError if a header is damaged.
     """
     with open(path, "rb") as file:
+        _check_sizes(path, file, metadata)
         for group in groups:
             columns = metadata.row_group(group)
             for number in range(columns.num_columns):
@@ -47,6 +51,34 @@ def pages_of(path, metadata, groups):
                         f"{chunk.path_in_schema!r} is damaged."
                     ) from None
                 yield number, pages
+
+
+def _check_sizes(path, file, metadata):
+    """Raise ValueError if statistics of sizes do not fit their columns: Arrow would abort."""
+    file.seek(-8, io.SEEK_END)
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(-8 - length, io.SEEK_END)
+    try:
+        groups = _Reader(file.read(length)).struct()[ROW_GROUPS]
+        sound = all(
+            _fits(chunk.get(METADATA, {}).get(SIZES, {}), metadata.schema.column(number))
+            for group in groups
+            for number, chunk in enumerate(group[COLUMNS])
+        )
+    except (IndexError, KeyError, TypeError, AttributeError, RecursionError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{path} cannot be read as parquet: its footer is damaged.")
+
+
+def _fits(sizes, column):
+    levels = {
+        REPETITIONS: column.max_repetition_level,
+        DEFINITIONS: column.max_definition_level,
+    }
+    return (TEXT_BYTES not in sizes or column.physical_type == "BYTE_ARRAY") and all(
+        len(sizes.get(field, ())) in (0, most + 1) for field, most in levels.items()
+    )
 
 
 def _pages(file, start, end, is_text):
