@@ -36,7 +36,7 @@ class Model(NamedTuple):
     """The state of a descent that a pass needs."""
 
     cells: np.ndarray  # see kernels.cells
-    typical: np.ndarray | None  # (k, m) distances assumed for gaps; None: no gaps
+    typical: np.ndarray | None  # (k, m) distances that gaps count as; None: no gaps
 
 
 class Request(NamedTuple):
