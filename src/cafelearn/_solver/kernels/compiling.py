@@ -114,7 +114,8 @@ def _can_cache():
 CACHED = _can_cache()
 
 # Arithmetic follows IEEE 754 as written, so that bits do not depend on the callers that a
-# function is inlined into. error_model="numpy" drops the division checks that block vectorisation.
+# function is inlined into. error_model="numpy" drops checks of divisions, which would prevent
+# vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array that a function touches, with locked instructions;
 # this took up to half of a pass. Functions that allocate no arrays are compiled without
