@@ -1,12 +1,12 @@
-"""How often is the number of clusters that of the classes?
+"""Measure how often the chosen number of clusters is the number of classes.
 
     python -m benchmarks.clusters [versions]
 
 chooses k from 1 to 10, by `CAFE("auto")` and by the silhouette of k-means, on three
 data sets of scikit-learn, on four generated families with 2 to 8 clusters, clean and with the
 noise of the paper (scale 1) at two levels, and on uniform noise; then on the same sets with a
-fifth of the values removed at random. It writes docs/results/clusters.csv. Then it measures the
-time that the choice from 2 to 8 adds to a fit. It takes about forty minutes.
+fifth of the values removed at random. It writes docs/results/clusters.csv, and then measures
+the time that the choice from 2 to 8 adds to a fit. It takes about forty minutes.
 """
 
 import sys
@@ -30,7 +30,7 @@ from cafelearn.datasets import corrupt
 OUT = Path(__file__).parent.parent / "docs" / "results" / "clusters.csv"
 REAL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
 LEVELS = (0.0, 0.2, 0.4)
-# Clusters of the generated sets of each version: each number from 2 to 8 in two of the five.
+# Numbers of clusters of the generated sets, by version; each number occurs in two versions.
 NUMBERS = ((2, 5, 8), (3, 6), (4, 7), (2, 5, 8), (3, 4, 6, 7))
 TRIED = range(1, 11)
 UNIFORM = 50
@@ -41,12 +41,12 @@ ROWS, SMALLEST = 600, 30
 
 
 def sizes(rng, k):
-    """Unequal sizes of clusters."""
+    """Draw unequal sizes of clusters."""
     return np.maximum((rng.dirichlet(np.full(k, 5.0)) * ROWS).astype(int), SMALLEST)
 
 
 def apart(rng, k, m, gap):
-    """Centres, each at least `gap` from all others and not far from one of them."""
+    """Draw centres, each at least `gap` from all others and not far from one of them."""
     centers = [np.zeros(m)]
     while len(centers) < k:
         step = rng.normal(size=m)
@@ -58,14 +58,14 @@ def apart(rng, k, m, gap):
 
 
 def blobs(rng, k):
-    """Spherical Gaussians of unequal sizes and spreads, 6 features."""
+    """Draw spherical Gaussians of unequal sizes and spreads, 6 features."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 6, 6.0)
     spread = rng.uniform(0.7, 1.3, size=(k, 1))
     return centers[y] + spread[y] * rng.normal(size=(len(y), 6)), y
 
 
 def local(rng, k):
-    """Clusters that are compact on 6 features of their own, uniform on the other 4."""
+    """Draw clusters that are compact on 6 features of their own, uniform on the other 4."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), rng.uniform(size=(k, 10))
     X = rng.uniform(size=(len(y), 10))
     for l in range(k):
@@ -76,7 +76,7 @@ def local(rng, k):
 
 
 def correlated(rng, k):
-    """Correlated Gaussians on 8 features with scales that differ by orders of magnitude."""
+    """Draw correlated Gaussians on 8 features whose scales differ by orders of magnitude."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 8, 7.0)
     mix = np.eye(8) + 0.5 * rng.normal(size=(8, 8)) / np.sqrt(8)
     X = (centers[y] + rng.normal(size=(len(y), 8))) @ mix
@@ -84,7 +84,7 @@ def correlated(rng, k):
 
 
 def categories(rng, k):
-    """8 variables of 3 categories, one-hot; a cluster prefers one category of each."""
+    """Draw 8 one-hot variables of 3 categories; a cluster prefers one category of each."""
     y = np.repeat(np.arange(k), sizes(rng, k))
     while True:
         preferred = rng.integers(3, size=(k, 8))
@@ -100,7 +100,7 @@ FAMILIES = {f.__name__: f for f in (blobs, local, correlated, categories)}
 
 
 def make(name, k, level, version):
-    """A data set and its classes; clean real data have one version, of several seeds."""
+    """Return a data set and its classes; all versions of clean real data are equal."""
     which = [*REAL, *FAMILIES].index(name)
     rng = np.random.default_rng([which, k, version])
     if name in REAL:
@@ -121,7 +121,7 @@ def remove(X, share, seed, width):
 
 
 def by_silhouette(X, seed):
-    """The number from 2 to 10 with the highest silhouette of k-means; medians fill gaps."""
+    """Return the number with the highest silhouette of k-means; medians fill gaps."""
     X = StandardScaler().fit_transform(SimpleImputer(strategy="median").fit_transform(X))
     found = {
         k: silhouette_score(X, KMeans(k, n_init=3, random_state=seed).fit_predict(X))
@@ -132,13 +132,13 @@ def by_silhouette(X, seed):
 
 
 def by_choice(X, seed):
-    """What CAFE("auto") chooses."""
+    """Return the number that CAFE("auto") chooses."""
     numbers = choose_number(X, list(TRIED), None, np.random.SeedSequence(seed))
     return chosen_number(numbers)
 
 
 def cases(versions):
-    """Everything to run, complete rows first, version by version."""
+    """Yield all cases, complete rows first, version by version."""
     for share, version in product(GAPS, range(versions)):
         for level in LEVELS:
             for name, load in REAL.items():
@@ -150,7 +150,7 @@ def cases(versions):
 
 
 def run(name, k, level, version, share):
-    """One row of the table."""
+    """Return one row of the table."""
     ari = np.nan
     if name == "uniform":
         rng = np.random.default_rng([99, version])
@@ -178,12 +178,12 @@ def run(name, k, level, version, share):
 
 
 def summary(table):
-    """Shares of right choices and median errors of both methods, by share of gaps and set."""
+    """Summarise both methods by share of gaps and data set."""
     return pd.concat({share: _summary(part) for share, part in table.groupby("gaps")})
 
 
 def _summary(table):
-    """Shares of right choices and median errors of both methods, by data set."""
+    """Compute shares of right choices and median errors of both methods, by data set."""
     classes = table[table["set"] != "uniform"]
     parts = dict(list(table.groupby("set", sort=False)))
     parts |= {f"level {level:g}": part for level, part in classes.groupby("level")}
@@ -201,7 +201,7 @@ def _summary(table):
 
 
 def time_ratio(n, m, repeats=3):
-    """Time of a fit that chooses among 2 to 8, over that of a fit at 8."""
+    """Return the time of a fit that chooses from 2 to 8, divided by that of a fit with 8."""
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=n)
     X = apart(rng, 5, m, 6.0)[y] + rng.normal(size=(n, m))

@@ -12,7 +12,7 @@ import numpy as np
 
 # A value that at least this share of the rows have is an atom, with a probability of its own.
 ATOM = 0.2
-# Prior of each component: weight of the distribution of all rows, in rows, and scatter.
+# Prior of each component: PRIOR rows distributed like all rows, with a scatter of SCATTER.
 PRIOR, SCATTER = 1.0, 0.3
 # EM stops after ITERATIONS, or if the log-likelihood gains at most GAIN per row.
 ITERATIONS, GAIN = 25, 3e-4
@@ -28,7 +28,7 @@ class Layout(NamedTuple):
     values: np.ndarray  # (a,)
     mixed: np.ndarray  # (b,) features with atoms or gaps
     gapped: np.ndarray  # (g,) features with gaps
-    shares: np.ndarray  # (b + a,) of rows at no atom of each mixed feature, then at each atom
+    shares: np.ndarray  # (b + a,) of rows: at no atom of each mixed feature; at each atom
 
 
 class Mixture(NamedTuple):
@@ -62,7 +62,7 @@ def make_layout(X, one_hot=None):
             values.append(distinct[-1])
             continue
         is_atom = counts >= max(ATOM * len(column), 2)
-        # A single value beside the atoms has no spread, so it has no density.
+        # A single value besides the atoms has no spread, so it becomes an atom, too.
         atoms = distinct if (~is_atom).sum() == 1 else distinct[is_atom]
         columns += [v] * len(atoms)
         values += atoms.tolist()
@@ -82,7 +82,7 @@ def make_layout(X, one_hot=None):
 
 
 def row_statistics(X, layout):
-    """Compute the statistics whose sums over its members determine a component.
+    """Compute the statistics whose sums over the members determine a component.
 
     The columns of the result, (n, 2m + b + a + g), are the standardised values and their
     squares, 0 at atoms and gaps; then for each mixed feature whether the value is at no atom;
@@ -159,7 +159,7 @@ def _event_features(layout):
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Return the memberships after the merger of two components that costs least likelihood."""
+    """Merge the two components whose merger costs least likelihood; return memberships."""
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

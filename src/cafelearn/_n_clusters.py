@@ -40,24 +40,24 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each. Fewer
-# rows are no cluster.
+# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each. A
+# component of fewer rows is not a cluster.
 MOST, ROWS_PER_CLUSTER = 10, 5
 # With more rows, a random sample of this size is used.
 ROWS = 4_000
-# Number of random splits into halves, and of splits also made of permuted rows.
+# Number of random splits of the rows into halves, and of splits of permuted copies.
 SPLITS, PERMUTED = 5, 2
-# Extra initial clusters to be merged: without them, one may cover two of the true clusters.
+# Extra initial clusters, to be merged: without them, an initial cluster may cover two clusters.
 EXTRA = 8
 STARTS, ITERATIONS = 4, 50
-# Values farther than this many interquartile ranges from the quartiles are drawn towards them.
+# Values more than this many interquartile ranges beyond the quartiles are moved closer to them.
 FENCE = 5.0
-# Share of a single component in every mixture that is scored: it bounds what one row can cost.
+# Share of a single component in every mixture that is scored. It bounds the loss by one row.
 BACKGROUND = 0.01
 # Structure is found if the score exceeds that of permuted copies by this many standard
 # deviations.
 THRESHOLD = 3.0
-# Measured columns of the table of numbers of clusters.
+# Columns of `n_clusters_table_` that hold measurements.
 MEASURED = (
     "stability",
     "spread",
@@ -66,7 +66,7 @@ MEASURED = (
     "permuted_score",
     "criterion",
 )
-# Spawn key of the choice; the starts of a fit use the first children of its seed.
+# Spawn key of the seed of the choice; the starts of a fit use the first children of the seed.
 CHILD = 2**31
 
 
@@ -90,7 +90,7 @@ def fit_chosen(estimator, X, sample_weight=None):
     if not (isinstance(estimator.init, str) or callable(estimator.init)):
         raise ValueError(
             f"{owner} needs init to be a name or a callable for n_clusters={given!r}; an array "
-            "of centres has one number of clusters."
+            "of centres fixes the number of clusters."
         )
     model = copy(estimator)
     model.n_clusters = 1 if numbers is None else min(numbers)
@@ -195,8 +195,8 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     is chosen instead, provided that it is among the numbers.
 
     `model` is the MinkowskiWeightedKMeans with the settings of the initial clusters. None
-    means the quick candidates of CAFE; for each half, the candidate is used whose mixture has
-    the highest likelihood on that half.
+    means the quick candidates of CAFE; for each half, the candidate whose mixture has the
+    highest likelihood on that half is used.
     `labels` name the variables of the columns; None means that each column is a variable.
     """
     several = [k for k in numbers if k > 1]
@@ -221,9 +221,9 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
 
 
 def _draw_in(X):
-    """Draw in far values of each column, because single outliers would hide clusters.
+    """Move far values of each column closer, because single outliers would hide clusters.
 
-    The order of the values is kept. No value stays more than 2 FENCE spans beyond its fence.
+    The order of the values is kept. No value remains more than 2 FENCE spans beyond its fence.
     """
     low, high = np.nanquantile(X, (0.25, 0.75), axis=0)
     with np.errstate(all="ignore"):
@@ -320,9 +320,9 @@ def _measure(trial, layout, models, numbers):
 
 
 def _gains(mixture, single, statistics):
-    """Compute how much more likely rows are under a mixture than under a single component.
+    """Compute the log-likelihood of each row under a mixture, minus that under one component.
 
-    A logarithm for each row, at least log(BACKGROUND).
+    The mixture contains a share of this component, so the result is at least log(BACKGROUND).
     """
     gain = log_sum(mixture.log_densities(statistics)) - single.log_densities(statistics)[:, 0]
     return np.logaddexp(np.log1p(-BACKGROUND) + gain, np.log(BACKGROUND))
@@ -345,10 +345,10 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
         k, memberships = len(mixture.offset), mixture.memberships
         mass = memberships.sum(axis=0)
         if k > 1 and mass.min() < _least_mass(weight, k):
-            # A component of outliers, or without rows, is no cluster.
+            # A component of a few outliers, or without rows, is not a cluster.
             fewer = np.delete(memberships, mass.argmin(), axis=1)
         else:
-            # A number that is not reached stands for the next smaller one that is.
+            # A number that was skipped gets the mixture of the next smaller number.
             for number in (1, *numbers):
                 if number >= k:
                     mixtures.setdefault(number, mixture)
@@ -401,7 +401,8 @@ def _decide(numbers, several, measured, is_permuted):
 def _smallest_as_good(criterion):
     """Return the index of the first number whose criterion is about as good as the largest.
 
-    The mean difference between the two over the splits must be within its standard error.
+    The mean difference between the two criteria over the splits must be within its standard
+    error.
     """
     mean = criterion.mean(axis=0)
     behind = criterion[:, [np.argmax(mean)]] - criterion

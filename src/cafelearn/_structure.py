@@ -78,13 +78,13 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # If all copies score the same, the deviation is that of rounding errors.
+    # If all copies score the same, use a deviation of the size of rounding errors.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
 
 def vary(X):
-    """Return for each column whether its observed values differ."""
+    """Return, for each column, whether its observed values differ."""
     varies = (X[:1] != X).any(axis=0)
     if has_gaps(X):
         low, high = observed_extremes(X)
@@ -99,7 +99,7 @@ def varying_columns(X, labels=None):
 
 
 def informative_rows(X):
-    """Check whether each row has an observed value in a column that varies."""
+    """Return, for each row, whether it has an observed value in a column that varies."""
     varies = vary(X)
     if not (has_gaps(X) and varies.any()):
         return np.ones(len(X), dtype=bool)

@@ -1,7 +1,7 @@
 """A Dask collection as numbered blocks of rows, and the passes over them.
 
-A pass runs a task on each block. Their results are combined on the workers, so that the client
-receives as much for a thousand blocks as for one.
+A pass runs one task for each block. The results are combined on the workers, so that the client
+receives a single result.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
 
     @property
     def last_chunk(self):
-        """The number of the first chunk of the next block."""
+        """Number of the first chunk after this block."""
         return self.first_chunk + -(-len(self.X) // chunk_rows(self.X.shape[1]))
 
 
@@ -48,8 +48,8 @@ class Reading(NamedTuple):
     dtype: np.dtype
     owner: str  # name of the estimator, for messages
     scaler: Any = None  # fitted, or None
-    weight_exponent: int = 0  # weights are multiplied by 2 to this
-    heaviest: float = 0.0  # the largest weight, if it is known
+    weight_exponent: int = 0  # weights are multiplied by 2 to this power
+    heaviest: float = 0.0  # the largest weight; 0 if unknown
 
     def __call__(self, X, weights, number, first_chunk, check=False):
         if self.scaler is not None:
@@ -57,7 +57,7 @@ class Reading(NamedTuple):
         if check:
             X = self._checked_rows(X, number)
             weights = _checked_weights(weights, len(X))
-        # Kernels are compiled only for writable arrays; those from other processes are not.
+        # Kernels take only writable arrays; arrays from other processes are read-only.
         X = np.require(X, self.dtype, "CW")
         weights = np.ones(len(X)) if weights is None else np.require(weights, np.float64, "CW")
         if self.heaviest > 0:
@@ -103,7 +103,7 @@ def _checked_weights(weights, n_rows):
 
 
 def scaled_by_each(scalers, X):
-    """Yield X scaled by each of the scalers, once for equal neighbours."""
+    """Yield X scaled by each scaler in turn; consecutive equal scalers share one copy."""
     last, scaled = None, X
     for scaler in scalers:
         if scaler is not last:
@@ -122,13 +122,13 @@ class Order(NamedTuple):
 
 
 def _run(order, rows, weights, number, first_chunk):
-    """The task of one block."""
+    """Run the task of one block."""
     run, _, request, reading, check = order.value
     return run(reading(read(rows), read(weights), number, first_chunk, check), request)
 
 
 def _combine(order, parts):
-    """A task that combines the parts of consecutive blocks."""
+    """Combine the parts of consecutive blocks, as a task."""
     return order.value.combine(parts)
 
 
@@ -156,17 +156,17 @@ class Blocks:
         self._held = None  # the futures of the last pass
 
     def scaled(self, scaler):
-        """The same blocks, scaled by a fitted scaler."""
+        """Return the same blocks, scaled by a fitted scaler."""
         other = copy(self)
         other._reading = self._reading._replace(scaler=scaler)
         return other
 
     def widen(self):
-        """Let later passes see the rows in float64."""
+        """Convert the rows to float64 in later passes."""
         self._reading = self._reading._replace(dtype=np.dtype(np.float64))
 
     def normalise_weights(self, exponent, heaviest):
-        """Multiply the weights in later passes by a power of two; `heaviest` is the largest."""
+        """Multiply weights by 2^exponent in later passes; `heaviest` is the largest weight."""
         self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
 
     @property
@@ -189,16 +189,16 @@ class Blocks:
         return len(self._sources)
 
     def set_lengths(self, lengths):
-        """Set the numbers of rows, which determine the numbers of the chunks."""
+        """Set the number of rows of each block, and number the chunks accordingly."""
         self.lengths = np.asarray(lengths, dtype=np.int64)
         n_chunks = -(-self.lengths // chunk_rows(self.array.shape[1]))
         self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
 
     def reduce(self, run, combine, request, check=False):
-        """Make one pass: run(rows, request) for every block, combined in their order."""
+        """Make one pass: call run(rows, request) on each block; combine results in order."""
         order = Sealed(Order(run, combine, request, self._reading, check))
         name, layer = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}", {}
-        # A few tasks get the order directly, which saves a round trip; many share one copy.
+        # Few tasks contain the order, which saves a round trip; many tasks share one copy.
         if self.n_blocks > FAN_IN:
             layer[f"order-{name}"] = order
             order = f"order-{name}"
@@ -223,15 +223,15 @@ class Blocks:
         schedule, client = _scheduler(self.array)
         annotations = {}
         if client is not None and isinstance(self._sources[0][0], Sealed):
-            # A block is read on the same worker in each pass, which may have cached its labels.
+            # Read a block on the same worker in each pass: its labels may be cached there.
             place = partial(_place, sorted(client.nthreads()), self.n_blocks)
             annotations = {"workers": place, "allow_other_workers": True}
         with dask.annotate(**annotations):
             if client is None:
                 return list(schedule(graph, keys))
             futures = schedule(graph, keys, sync=False)
-        # The futures of the last pass are released only now, after this one is submitted: the
-        # client sends a release at once and would hold back the next message for 10 ms.
+        # Release the futures of the last pass only now, after this one is submitted: the client
+        # sends a release at once and would delay the next message by 10 ms.
         self._held = futures
         return client.gather(futures)
 
@@ -245,14 +245,14 @@ class Blocks:
 
 
 def _scheduler(array):
-    """The function that computes graphs, and the Client behind it or None."""
+    """Return the function that computes graphs, and its Client or None."""
     schedule = get_scheduler(collections=[array])
     client = getattr(schedule, "__self__", None)
     return schedule, client if hasattr(client, "nthreads") else None
 
 
 def _place(workers, n_blocks, key):
-    """Return the worker of a block of rows, the same in each pass; [] is any worker."""
+    """Return the worker of a task, the same in each pass; an empty list means any worker."""
     if not workers or not isinstance(key, tuple):
         return []
     return [workers[key[1] * len(workers) // n_blocks % len(workers)]]

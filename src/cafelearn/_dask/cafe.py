@@ -102,7 +102,7 @@ def _model(model, dtype, gaps):
 
 
 def tally_block(rows, request):
-    """The Tally of one block; `request` is ([(Model, scaler), ...], Frame)."""
+    """Compute the Tally of one block; `request` is ([(Model, scaler), ...], Frame)."""
     placed, frame = request
     models, scalers = zip(*placed, strict=True)
     copies = scaled_by_each(scalers, rows.X)
@@ -112,12 +112,12 @@ def tally_block(rows, request):
 
 
 def find_extremes(rows, extremes):
-    """Mass of the rows of one block at the extremes of each feature."""
+    """Compute the mass of the rows of one block at the extremes of each feature."""
     return count_extremes(rows.X, rows.sample_weight, *extremes)
 
 
 def find_largest_sums(rows, request):
-    """`largest_sums` and `gaps_differ` of one block; `request` is (low, high, codes)."""
+    """Stack `largest_sums` and `gaps_differ` of a block; `request` is (low, high, codes)."""
     return np.stack([largest_sums(rows.X, *request), gaps_differ(rows.X, request[-1])])
 
 
@@ -151,7 +151,7 @@ def _fit_extractor(estimator, extractor, blocks, seed):
 
 
 class Rescaling:
-    """Rescale rows as a fitted CAFE does; they are already scaled by its scaler."""
+    """Rescale rows, already scaled by the scaler, as a fitted CAFE does."""
 
     def __init__(self, estimator):
         self.estimator = estimator
@@ -167,13 +167,13 @@ class Rescaling:
 
 
 def find_rescaled_moments(rows, order):
-    """Moments of the rescaled rows of one block; `order` is (rescale, products)."""
+    """Compute the moments of the rescaled rows of a block; `order` is (rescale, products)."""
     rescale, products = order
     return moments_of(rescale(rows.X), products=products)
 
 
 def _set_labels(estimator, blocks, scalers):
-    """Set lazy labels of all models, and of the chosen one on the estimator."""
+    """Set lazy labels on all models; set those of the chosen model on the estimator, too."""
     array, dtype = known_lengths(blocks), blocks.dtype
     for model, scaler in zip(estimator.models_, scalers, strict=True):
         scaled = array

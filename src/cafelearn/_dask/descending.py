@@ -1,8 +1,8 @@
 """Descents over blocks: each pass serves all running descents.
 
 On a worker a pass is a pure function of the block and of the models in the request. The
-labels of the last assignment are cached; missing ones are recomputed from the model of that
-assignment.
+labels of the last assignment are cached; if they are lost, they are recomputed from the model
+of that assignment.
 """
 
 from collections import deque
@@ -27,8 +27,8 @@ from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 
-# Largest size in bytes of one block's sums of all running descents. Further descents begin when
-# some have ended.
+# Largest total size in bytes of the sums that one block returns for all running descents. More
+# descents begin when some have ended.
 TOGETHER = 2 * 2**20
 
 
@@ -36,13 +36,13 @@ class Model(NamedTuple):
     """The state of a descent that a pass needs."""
 
     cells: np.ndarray  # see kernels.cells
-    typical: np.ndarray | None  # (k, m) distances that gaps count for; None: no gaps
+    typical: np.ndarray | None  # (k, m) distances that gaps count as; None: no gaps
 
 
 class Request(NamedTuple):
     """One descent's part of a pass."""
 
-    labels: tuple  # key of the labels of the last assignment in the cache: descent and number
+    labels: tuple  # cache key of the last labels: descent, number of assignments
     scaler: Any  # of the rows, or None
     problem: Problem
     phase: int
@@ -58,7 +58,7 @@ class Pass(NamedTuple):
 
 
 def run_pass(rows, order):
-    """The sums of one block for every descent."""
+    """Compute the sums of one block for every descent."""
     entry, found, labels = (order.fit, rows.number), [], {}
     known = CACHE.get(entry)
     # Descents are sorted by scaling, so few scaled copies are made.
@@ -77,7 +77,7 @@ def run_pass(rows, order):
 
 
 def _labels(rows, request, known):
-    """The labels of the last assignment: those `known`, or computed again."""
+    """Return the labels of the last assignment; compute them again if `known` is None."""
     if known is not None:
         return known.astype(np.int32)
     labels = np.full(len(rows.X), -1, dtype=np.int32)
@@ -87,7 +87,7 @@ def _labels(rows, request, known):
 
 
 def _sum_block(rows, labels, request, phase, model):
-    """The sums of a block's nodes for one descent; an assignment updates the labels."""
+    """Compute the sums of the nodes of a block for one descent; ASSIGN updates `labels`."""
     cells, problem = model.cells, request.problem
     n_clusters, _, n_features = cells.shape
     n_chunks = rows.last_chunk - rows.first_chunk
@@ -104,7 +104,7 @@ def _sum_block(rows, labels, request, phase, model):
     )
     sums = stack[: len(nodes(rows.first_chunk, rows.last_chunk))]
     if phase == ASSIGN:
-        # Rows are numbered within their block; this distinguishes equal numbers.
+        # Rows are numbered within their block; the factor distinguishes blocks in the hash.
         members = sums[:, :-1, MEMBERS, 0].copy().view(np.uint64)
         members *= hash_of.from_python(np.uint64(rows.number)) | np.uint64(1)
         sums[:, :-1, MEMBERS, 0] = members.view(np.float64)
@@ -123,7 +123,7 @@ class Descent:
         self.labeller, self.mass = None, None
 
     def request(self):
-        """The request of the next pass."""
+        """Return the request for the next pass."""
         return Request(
             (self.key, self.n_assigned),
             self.scaler,
@@ -146,7 +146,7 @@ class Descent:
         self.phase = phase
 
     def result(self):
-        """The result, without labels."""
+        """Return the result, without labels."""
         return make_result(self.state, None, self.dtype, self.mass, self.typical)
 
 

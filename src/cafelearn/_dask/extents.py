@@ -13,8 +13,8 @@ class Extents(NamedTuple):
     """Statistics of the rows that the other passes need."""
 
     lengths: tuple  # rows of each block
-    mass: float  # sum of all weights, which may overflow before they are normalised
-    heaviest: float  # the largest of them
+    mass: float  # sum of all weights; may overflow before they are normalised
+    heaviest: float  # the largest weight
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
     high: np.ndarray  # (m,) largest values
     row: np.ndarray | None  # the first row of positive weight, its gaps filled with `low`
@@ -24,7 +24,7 @@ class Extents(NamedTuple):
 
 
 def find_extents(rows, request):
-    """Extents of one block."""
+    """Compute the Extents of one block."""
     X, counted = rows.X, rows.sample_weight > 0
     used = X if counted.all() else X[counted]
     low, high = used.min(axis=0, initial=np.inf), used.max(axis=0, initial=-np.inf)
@@ -50,7 +50,7 @@ def find_extents(rows, request):
 
 
 def combine_extents(parts):
-    """Extents of several blocks."""
+    """Combine the Extents of several blocks."""
     first = np.cumsum([0, *(sum(part.lengths) for part in parts[:-1])])
     return Extents(
         tuple(length for part in parts for length in part.lengths),
@@ -66,7 +66,7 @@ def combine_extents(parts):
 
 
 def measure(estimator, blocks):
-    """Extents of all blocks, whose lengths are known from then on, after checking every row."""
+    """Check every row, compute the Extents of all blocks and set the lengths of the blocks."""
     owner = type(estimator).__name__
     found = blocks.reduce(find_extents, combine_extents, None, check=True)
     blocks.set_lengths(found.lengths)
@@ -91,7 +91,7 @@ def measure(estimator, blocks):
 
 
 def measure_again(blocks):
-    """Extents of blocks that were measured before their weights or type changed."""
+    """Compute the Extents again after the weights or the type of the blocks have changed."""
     return _without_gaps(blocks.reduce(find_extents, combine_extents, None))
 
 

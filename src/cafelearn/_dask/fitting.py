@@ -41,7 +41,7 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
         exponent = weight_exponent(extents.heaviest)
         blocks.normalise_weights(exponent, extents.heaviest)
     if blocks.weights is not None or blocks.dtype != before:
-        # Rows whose weight is now 0 must not count for the extents.
+        # Rows whose weight has become 0 must not affect the extents.
         extents = measure_again(blocks)
     scale, _ = data_scale(extents.low, extents.high)
     units, seen = Units(extreme_unit(scale, blocks.dtype), exponent), (blocks, extents)
@@ -61,7 +61,7 @@ class Multiplied(NamedTuple):
     factor: float
 
     def transform(self, X):
-        """Multiply rows."""
+        """Multiply the rows by the factor."""
         return X * X.dtype.type(self.factor)
 
 
@@ -85,12 +85,12 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=Fa
     """Fit models, with the starts of all models in the same passes over the data.
 
     `seen` has, for each model, the scaled blocks and their extents; models of the same scaling
-    share them. `filled_starts` is as in `prepare`. Return the number of clusters with members
-    of each model. The caller sets `labels_`.
+    share them. For `filled_starts` see `prepare`. Return, for each model, the number of
+    clusters that have members. The caller sets `labels_`.
     """
     jobs, scalers = [], {}
     try:
-        # Neighbours of the same scaling are prepared together.
+        # Consecutive models with the same scaling are prepared together.
         for _, group in groupby(zip(models, seen, strict=True), key=lambda pair: id(pair[1])):
             together, ((scaled, extents), *_) = zip(*group, strict=True)
             prepared = _prepare(together, scaled, extents, units)
@@ -135,7 +135,7 @@ def _prepare(models, blocks, extents, units):
 
 
 def _whole(models, blocks, extents, feature_scale):
-    """Return, by p, all rows as one cluster, for models that need it; see `one_cluster`."""
+    """Fit all rows as one cluster for each p that needs it; return the results by p."""
     exponents = list(
         dict.fromkeys(
             model.p
@@ -147,6 +147,6 @@ def _whole(models, blocks, extents, feature_scale):
     for p in exponents:
         typical = np.zeros((1, blocks.shape[1])) if extents.gaps else None
         seed = Seed(extents.row[None, :], typical=typical)
-        # Without a scaler: these blocks are already scaled.
+        # No scaler, because these blocks are already scaled.
         descents.append(Descent(seed, feature_scale, one_cluster_problem(blocks, p), None))
     return dict(zip(exponents, descend(blocks, descents), strict=True))

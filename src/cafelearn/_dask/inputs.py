@@ -51,12 +51,12 @@ def _numbers_of(X, owner):
 
 
 def _as_floats(frame, owner, dtype):
-    check_columns(frame, owner)  # objects can only be checked where there are rows
+    check_columns(frame, owner)  # objects can be checked only here: the meta has no rows
     return frame.astype(dtype)
 
 
 def as_weights(sample_weight, X):
-    """Return weights in the blocks of X, or None, and X, with its lengths if needed."""
+    """Return the weights, divided like X, or None; and X, with computed lengths if needed."""
     if sample_weight is None:
         return None, X
     if hasattr(sample_weight, "to_dask_array"):

@@ -12,7 +12,7 @@ from cafelearn._profiles import merge_sums, profile_sums
 
 # Attributes that workers do not need; lazy labels would also keep a reference to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
-# Methods that return one number for each row, and its type; None is the type of the data.
+# Methods that return one number for each row, and its type; None means the type of the data.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
 
 
@@ -93,13 +93,13 @@ def _reduce(estimator, X, sample_weight, run, combine):
 
 
 def score_block(rows, estimator):
-    """The score of one block, all of whose weights may be zero."""
+    """Compute the score of one block; 0 if all of its weights are zero."""
     if not rows.sample_weight.any():
         return 0.0
     return estimator.score(rows.X, sample_weight=rows.sample_weight)
 
 
 def profile_block(rows, estimator):
-    """The sums for the profile of one block, which may have no rows."""
+    """Compute the profile sums of one block, which may have no rows."""
     labels = estimator.predict(rows.X) if len(rows.X) else np.empty(0, dtype=np.int32)
     return profile_sums(rows.X, labels, len(estimator.feature_weights_), rows.sample_weight)

@@ -38,7 +38,7 @@ def combine(parts):
     for part in parts:
         places = nodes(part.first, part.last)
         for (begin, size), sums in zip(places, part.sums, strict=True):
-            # Two nodes of equal size, the left one at a multiple of twice that size, are one.
+            # Merge two nodes of equal size if the left one is at a multiple of twice that size.
             while found and found[-1][1] == size and found[-1][0] % (2 * size) == 0:
                 begin, _, left = found.pop()
                 sums, size = _total(np.stack([left, sums])), 2 * size

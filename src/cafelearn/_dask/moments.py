@@ -23,19 +23,19 @@ class Moments(NamedTuple):
     Mean and scatter are those of the rows times their units.
     """
 
-    # Tuples have a method of this name.
+    # Tuples have a method `count`.
     count: int | np.ndarray  # type: ignore[assignment]  # (m,) if values are missing
     mean: np.ndarray  # (m,)
     scatter: np.ndarray  # (m,) or, with products, (m, m)
 
 
 def find_moments(rows, units):
-    """Moments of the features of one block; `units` are those of `ordinary_units`."""
+    """Compute the Moments of one block; `units` are those of `ordinary_units`."""
     return moments_of(rows.X, products=False, units=units)
 
 
 def moments_of(X, products, units=None):
-    """Moments of an array; some rows at a time, to keep the float64 copies small."""
+    """Compute the Moments of an array, some rows at a time to keep float64 copies small."""
     n_features = X.shape[1]
     shape = (n_features, n_features) if products else n_features
     parts = [Moments(0, np.zeros(n_features), np.zeros(shape))]
@@ -56,7 +56,7 @@ def moments_of(X, products, units=None):
 
 
 def combine_moments(parts):
-    """Moments of several blocks, by the formula of Chan, Golub and LeVeque (1979)."""
+    """Combine Moments by the formula of Chan, Golub and LeVeque (1979)."""
     total = parts[0]
     for part in parts[1:]:
         if np.all(part.count == 0):
@@ -114,14 +114,14 @@ def fit_range_scaler(scaler, X):
 
 
 def fits_from_moments(extractor):
-    """Whether an extractor is a PCA whose components follow from mean and covariance."""
+    """Check whether an extractor is a PCA whose components follow from mean and covariance."""
     return type(extractor) is PCA and (
         extractor.n_components is None or isinstance(extractor.n_components, (int, np.integer))
     )
 
 
 def fit_pca(pca, moments, dtype):
-    """Fit scikit-learn's PCA to rows of which only the moments are known."""
+    """Fit scikit-learn's PCA from the moments of the rows."""
     n_features = len(moments.mean)
     n_components = min(pca.n_components or n_features, n_features, moments.count)
     variances, vectors = np.linalg.eigh(moments.scatter / (moments.count - 1))

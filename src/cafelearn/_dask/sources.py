@@ -1,8 +1,8 @@
 """Sources of the blocks of a Dask collection.
 
 The source of a block in the memory of a cluster is its Future. The source of a block that can
-be read or computed on its own, for instance from a file, is the tasks that do so. They run
-inside the task that needs the block, so a worker never holds more blocks than it works on;
+be read or computed on its own, for instance from a file, consists of the tasks that do so. They
+run inside the task that needs the block, so a worker never holds more blocks than it works on;
 Dask's scheduler does not guarantee this if reading is a task of its own. The source of any
 other block, such as one that depends on its neighbours, is its key, and the scheduler computes
 it.

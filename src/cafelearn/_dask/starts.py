@@ -22,12 +22,12 @@ from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
 from cafelearn._solver.starts import Job, gapped_sample_job, sample_job, sample_seed
 
-# With subsample=None all rows are fetched, so collections of more rows are refused.
+# With subsample=None all rows are fetched; collections of more rows raise an error.
 FEW_ROWS = 20_000
 
 
 class Prepared(NamedTuple):
-    """A Job without starts, and what they are made with."""
+    """A Job whose starts are not made yet, and the values needed to make them."""
 
     job: Job
     offset: float | str  # see starts.log_offset
@@ -58,7 +58,7 @@ def _filled(X, middle):
 
 
 def name_candidates(rows, request):
-    """Return for each salt the codes of rows within the bound, and whether all rows are."""
+    """Return, for each salt, the codes of rows within the bound and whether all rows are."""
     frame, salts, bound = request
     (codes, mass, _), found = frame.distinct(rows), []
     for salt in salts:
@@ -77,11 +77,11 @@ def combine_candidates(parts):
 
 
 def sum_masses(rows, request):
-    """Return for each draw the weight of each of its codes in this block."""
+    """Return, for each draw, the weight of each of its codes in this block."""
     frame, wanted = request
     known, mass, _ = frame.distinct(rows)
     known, mass = pd.Index(known), np.append(mass, 0.0)
-    # The position of codes that are not in this block is -1, the zero at the end.
+    # Codes that are not in this block have position -1, where the mass is 0.
     return [mass[known.get_indexer(codes)] for codes in wanted]
 
 
@@ -91,7 +91,7 @@ def add_up(parts):
 
 
 def fetch_rows(rows, request):
-    """Return for each draw the positions of its codes found in this block, and their rows."""
+    """Return, for each draw, the positions of its codes in this block, and their rows."""
     frame, wanted = request
     known, _, first = frame.distinct(rows)
     known, found = pd.Index(known), []
@@ -116,7 +116,7 @@ def combine_rows(middle, parts):
 
 
 def _draw_rows(blocks, extents, middle, salts, count):
-    """Return for each salt the `count` rows of shortest times, these times and the masses."""
+    """Return, for each salt, the `count` rows of shortest times, the times and the masses."""
     spans = draws.positive_spans(extents.low, extents.high)
     frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))
@@ -156,8 +156,8 @@ def check_init(estimator, n_rows):
 
 
 def draw_samples(prepared, blocks, extents):
-    """Give jobs of one scaling the samples that their starts run on; see `starts.prepare`."""
-    # Which rows are equal depends on the values in their gaps, and these depend on p.
+    """Draw the samples on which the starts of jobs of one scaling run; see `starts.prepare`."""
+    # Gaps are filled with values that depend on p, and so may the set of distinct rows.
     exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
     for p in dict.fromkeys(exponents):
         some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]
@@ -196,7 +196,7 @@ def make_starts(prepared, blocks, extents, filled_starts):
             job.start = seeding.make_start(job.estimator, rows)
         else:
             shown = filled if filled is None or unit == 1 else filled / filled.dtype.type(unit)
-            # Of the rows, given centres need only the width and the type.
+            # For given centres, only the number of features and the type of the rows matter.
             rows = seeding.StartRows(blocks, None, *ends, offset)
             job.start = seeding.make_start(job.estimator, rows, (shown, unit))
 

@@ -22,7 +22,7 @@ class Column(NamedTuple):
     look: Look
     values: frozenset  # texts of a category column, at most max_categories + 1
     order: tuple | None  # order of these texts, if the column has one
-    low: float  # extrema and count of infinite values of a column of numbers
+    low: float  # extrema and number of infinite values, for a column of numbers
     high: float
     infinite: int
 
@@ -138,7 +138,7 @@ def merge(parts, max_categories):
     columns = {}
     for name in parts[0].columns:
         own = [part.columns[name] for part in parts]
-        # Ignore the types of parts without values, which are arbitrary.
+        # Parts without values have arbitrary types, which are ignored.
         there = [column for column in own if column.look.n_values] or own[:1]
         columns[name] = Column(
             merged_kind({column.kind for column in there}),

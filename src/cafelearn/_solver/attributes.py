@@ -37,7 +37,7 @@ def set_attributes(job):
     estimator._scale = job.problem.scale * unit
     estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.units))
     estimator._ranges = job.ranges.astype(np.float64)
-    # None if it can be computed from masses and dispersions: complete data, no overflow.
+    # None if masses and dispersions determine these distances: complete data, no overflow.
     estimator._typical = None
     if result.typical is not None or not np.isfinite(estimator.dispersions_).all():
         with np.errstate(over="ignore"):

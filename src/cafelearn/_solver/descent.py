@@ -47,7 +47,7 @@ WORK_PER_CALL = 2**27
 
 
 class FitResult(NamedTuple):
-    """One finished descent. Logarithms, because the values may exceed the range of floats."""
+    """Result of a descent; values that may exceed the range of floats are logarithms."""
 
     labels: np.ndarray
     centers: np.ndarray
@@ -58,7 +58,7 @@ class FitResult(NamedTuple):
     n_iter: int
     stop_reason: str
     mass: np.ndarray  # (k,) sample weight of the members of each cluster
-    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for; None: no gaps
+    typical: np.ndarray | None = None  # (k, m) distance that a gap counts as; None: no gaps
 
     @property
     def n_found(self):
@@ -71,7 +71,7 @@ class Seed(NamedTuple):
 
     centers: np.ndarray  # (k, m)
     weights: np.ndarray | None = None  # (k, m), uniform if None
-    typical: np.ndarray | None = None  # (k, m) distance that a gap counts for; None: no gaps
+    typical: np.ndarray | None = None  # (k, m) distance that a gap counts as; None: no gaps
 
 
 class Rows(NamedTuple):
@@ -97,10 +97,10 @@ ADVANCE = Span(0, 0, 0, 1)
 
 @njit(**ENTRY)
 def run_passes(phase, state, stack, rows, problem, span, scratch):
-    """Sum chunks of rows for `phase`, merged in the tree (see `merge_stack`), into `stack`.
+    """Sum chunks of rows for `phase` into `stack`, merged in the tree of `merge_stack`.
 
-    If `span.n_passes` > 0, the span must be all chunks. The state is then advanced after each
-    pass, and the next phase is returned; otherwise the depth of the stack is.
+    If `span.n_passes` > 0, the span must be all chunks; the state is advanced after each pass,
+    and the next phase is returned. Otherwise the depth of the stack is returned.
     """
     cells, geometry, n_passes = state.cells, problem.geometry, span.n_passes
     while True:
@@ -135,14 +135,14 @@ def run_passes(phase, state, stack, rows, problem, span, scratch):
 
 
 def scratch_for(X, n_clusters, problem):
-    """Scratch of `run_passes` for one thread."""
+    """Allocate the scratch buffers of `run_passes` for one thread."""
     return make_scratch(X, n_clusters, min(len(X), problem.chunk), problem.geometry.p)
 
 
 def sum_chunks(phase, cells, stack, rows, problem, span, scratch, typical=None):
-    """Sum chunks of rows as `run_passes` does; returns the depth of the stack.
+    """Sum chunks of rows as `run_passes` does; return the depth of the stack.
 
-    `typical` are the distances that gaps count for, None for complete rows.
+    `typical` holds the distances that gaps count as; it is None for complete rows.
     """
     if typical is None:
         state = State(cells, np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
@@ -163,7 +163,7 @@ def sum_chunks(phase, cells, stack, rows, problem, span, scratch, typical=None):
 
 
 def advance_by(phase, state, stack, problem, typical=None):
-    """Advance the state by the sums of a pass in stack[0]; returns the next phase.
+    """Advance the state by the sums of a pass in stack[0]; return the next phase.
 
     `typical` is updated after each iteration.
     """
@@ -181,7 +181,7 @@ def advance_by(phase, state, stack, problem, typical=None):
 
 
 def _update_typical(typical, state, mass, p):
-    """Set the distances that gaps count for in the next assignment."""
+    """Set the distances that gaps count as in the next assignment."""
     if state.counters[RESEEDED] > 0:
         # A row that is its own centre must stay assigned to it despite its gaps.
         typical[np.flatnonzero(mass == 0)[0]] = 0.0
@@ -191,7 +191,7 @@ def _update_typical(typical, state, mass, p):
 
 
 def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
-    """Make all passes with their chunks spread over threads, merged in their order."""
+    """Make all passes: sum chunks on several threads, and merge the sums in order."""
     n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
     at_once = _chunks_at_once(n_chunks, n_threads)
     # Enough parts to keep the threads busy, few enough to bound the memory.
@@ -209,7 +209,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # A single thread is this one: passing a task to another takes longer than a short pass.
+    # A single thread is this one: handing over a task takes longer than a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():
@@ -233,10 +233,10 @@ def _call(function):
 
 
 def _chunks_at_once(n_chunks, n_threads):
-    """Number of chunks of one task.
+    """Return the number of chunks of one task.
 
-    As many as there are under a node of the tree, so that the bits do not depend on the number
-    of threads; few enough that no thread waits long for another.
+    It is the size of a node of the tree, so that the bits do not depend on the number of
+    threads, and small enough that no thread waits long for another.
     """
     at_once = 1
     while 2 * at_once * 8 * n_threads <= n_chunks:
@@ -248,7 +248,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
     """Run one descent from a Seed, or from centres alone, to its end.
 
     X is float32 or float64; `sample_weight` is float64 of length n. With several threads the
-    rows of each pass are divided among them; the result has the same bits for any number.
+    rows of each pass are divided among them; the result does not depend on their number.
     Setting the Event `interrupted` ends the descent.
     """
     interrupted = interrupted or Event()
@@ -277,7 +277,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
 
 
 def make_result(state, labels, dtype, mass, typical=None):
-    """The result of a descent that has stopped; centres and weights of type `dtype`."""
+    """Return the FitResult of a stopped descent; centres and weights are of type `dtype`."""
     if state.counters[REASON] == BROKEN:
         raise ValueError(
             "mwk-means ended in centres or weights that are not finite numbers. Scale the "
@@ -299,7 +299,7 @@ def make_result(state, labels, dtype, mass, typical=None):
 
 
 def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
-    """Minkowski centre of all rows and the log of their dispersions about it."""
+    """Compute the Minkowski centre of all rows and the log of the dispersions about it."""
     first, typical = X[np.flatnonzero(sample_weight > 0)[0]], None
     if gaps:
         first = np.where(np.isnan(first), observed_extremes(X[sample_weight > 0])[0], first)
@@ -311,5 +311,5 @@ def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
 
 
 def one_cluster_problem(X, p):
-    """The Problem of the Minkowski centre of all rows."""
+    """Make the Problem of finding the Minkowski centre of all rows."""
     return make_problem(X, p, 1.0, -np.inf, 1, 0.0)

@@ -65,7 +65,7 @@ class Problem(NamedTuple):
     groups: Groups  # the columns of each variable
     weighting: int  # see kernels.weights
     scale: float  # power of two that brings the data's range near 1
-    moving_offset: bool  # the offset is the mean of all dispersions at each update
+    moving_offset: bool  # whether the offset is the mean of all dispersions at each update
     log_offset: float  # log of the constant offset otherwise
     max_iter: int
     tol: float
@@ -259,7 +259,7 @@ def _is_hopeless(path, iteration, to_beat):
     """Predict whether a path will end above an objective, from its last two steps.
 
     The remaining descent is estimated as a geometric series whose ratio is that of the last two
-    steps, at most 0.9. A start is hopeless if twice this estimate does not suffice.
+    steps, at most 0.9. A start is hopeless if twice this estimate is not enough.
     """
     if iteration < 2 or np.isinf(to_beat):
         return False

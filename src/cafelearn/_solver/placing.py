@@ -29,24 +29,24 @@ def _in_chunks(function, n_rows, rows_per_chunk, n_threads):
 
 
 class Model(NamedTuple):
-    """The parts of a fit that assign new rows."""
+    """The parts of a fit needed to assign new rows."""
 
     centers: np.ndarray  # times `unit`
     scaled_weights: np.ndarray
     geometry: Geometry
     scale: float
     unit: float  # rows are multiplied by this power of two first; 1 unless they are extreme
-    typical: Callable | None  # returns the distance that a gap counts for
+    typical: Callable | None  # returns the distances that gaps count as
 
 
 def make_model(centers, weights, p, scale, dtype, typical=None):
     """Make a Model for rows of `dtype`, bitwise the same as at the end of the descent.
 
     `typical` is needed for rows with gaps: a function that returns the distance that a gap
-    counts for, by cluster and feature.
+    counts as, by cluster and feature.
 
-    Everything is checked, because fitted attributes may come from a file or be set by hand, and
-    compiled code does not check its arguments.
+    All arguments are checked, because fitted attributes may come from a file or be set by hand,
+    and compiled code does not check its arguments.
     """
     centers = _checked(centers, "cluster centres", dtype)
     weights = _checked(weights, "feature weights", dtype)
@@ -68,7 +68,7 @@ def make_model(centers, weights, p, scale, dtype, typical=None):
 
 
 def _checked(numbers, name, dtype):
-    """A non-empty matrix of finite numbers."""
+    """Convert to a non-empty matrix of finite numbers, or raise."""
     try:
         with np.errstate(over="ignore"):
             numbers = np.ascontiguousarray(numbers, dtype=dtype)
@@ -82,7 +82,7 @@ def _checked(numbers, name, dtype):
 
 
 def assign(X, model, n_threads=1):
-    """Nearest centre of each row, and the distance (the p-th root of Eq. 2) to it."""
+    """Find the nearest centre of each row and the distance (the p-th root of Eq. 2) to it."""
     check_width(X, model)
     labels = np.empty(len(X), dtype=np.int32)
     nearest = np.empty(len(X), dtype=X.dtype)
@@ -108,7 +108,7 @@ def assign(X, model, n_threads=1):
 
 
 def distances(X, model, n_threads=1):
-    """Distance (the p-th root of Eq. 2) of each row to each centre."""
+    """Compute the distance (the p-th root of Eq. 2) of each row to each centre."""
     check_width(X, model)
     out = np.empty((len(X), len(model.centers)), dtype=X.dtype)
 
@@ -139,7 +139,7 @@ def check_width(X, model):
 
 
 def _rows(X, model):
-    """Rows in the unit of the model."""
+    """Convert rows to the unit of the model."""
     if model.unit == 1:
         return X
     with np.errstate(over="ignore", under="ignore"):
@@ -147,7 +147,7 @@ def _rows(X, model):
 
 
 def _distances_of(X, centers, weights, geometry):
-    """Distances (Eq. 2, or their p-th roots) of rows to each centre."""
+    """Compute the distances (Eq. 2, or their p-th roots) of rows to each centre."""
     out = np.empty((len(X), len(centers)), dtype=X.dtype)
     centers, weights = centers.astype(np.float64), weights.astype(np.float64)
     scratch = make_scratch(X, 1, len(X), geometry.p)
@@ -156,7 +156,7 @@ def _distances_of(X, centers, weights, geometry):
 
 
 def _gapped_distances_of(X, model):
-    """Distances of rows with gaps to each centre, in float64."""
+    """Compute the distances of rows with gaps to each centre, in float64."""
     typical = _checked(model.typical() * model.unit, "distances of gaps", np.float64)
     if typical.shape != model.centers.shape or (typical < 0).any():
         raise ValueError(
@@ -168,7 +168,7 @@ def _gapped_distances_of(X, model):
 
 
 def distances_with_gaps(X, centers, weights, typical, p):
-    """Distances of rows to each centre, in which a gap counts as `typical`, in float64."""
+    """Compute distances of rows to each centre in float64; gaps count as `typical`."""
     cells = np.stack([centers, weights, weights], axis=1).astype(np.float64)
     out = np.empty((len(X), len(cells)))
     gapped_distances(out, X, cells, typical, p)
@@ -176,7 +176,7 @@ def distances_with_gaps(X, centers, weights, typical, p):
 
 
 def nearest_centers(X, centers, weights, geometry):
-    """Nearest centre of each row, the first of ties, and the distance (Eq. 2) to it."""
+    """Find the nearest centre of each row (the first of ties) and the distance (Eq. 2)."""
     found = _distances_of(X, centers, weights, geometry)
     labels = found.argmin(axis=1).astype(np.int32)
     return labels, found[np.arange(len(X)), labels]
@@ -193,7 +193,7 @@ def _proper(distance, model):
 
 
 def _far_rows(rows, found, model):
-    """Positions of the rows whose powers of distances have overflowed."""
+    """Return the positions of the rows whose p-th powers have overflowed."""
     limit = np.finfo(rows.dtype).max / 4
     # Powers are cut off at this limit or become infinite.
     far = ~(found < limit / 4).all(axis=1)
@@ -206,7 +206,7 @@ def _far_rows(rows, found, model):
 
 
 def _far_distances(X, model):
-    """Distances of rows to each centre, times a power of two for each row.
+    """Compute the distances of rows to each centre, times a power of two for each row.
 
     Terms are relative to the largest one of each sum, so that their powers do not overflow.
     Returns the distances in float64 and the powers of two.
@@ -227,13 +227,13 @@ def _far_distances(X, model):
 
 
 def _in_units(away, unit, dtype):
-    """Distances without their power of two; those beyond the largest float are infinite."""
+    """Divide distances by their power of two; beyond the largest float they are infinite."""
     with np.errstate(over="ignore"):
         return (away / unit).astype(dtype)
 
 
 def margins(distances):
-    """1 minus the ratio of the distances to the nearest and the second nearest centre."""
+    """Compute 1 minus the ratio of the distances to the nearest two centres."""
     if distances.shape[1] == 1:
         return np.ones(len(distances), dtype=distances.dtype)
     two = np.partition(distances, 1, axis=1)

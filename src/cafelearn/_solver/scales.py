@@ -23,7 +23,7 @@ def _half_span(low, high):
 
 
 def data_scale(low, high):
-    """Return the power of two that brings the widest feature near 1, and one per feature."""
+    """Return the power of two that brings the widest feature near 1, and one for each."""
     half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):
@@ -33,7 +33,7 @@ def data_scale(low, high):
 
 
 def extreme_unit(scale, dtype):
-    """Return a factor for data that keeps weights times its scale finite; usually 1.
+    """Return a factor for the data that keeps weights times scale finite; usually 1.
 
     Huge data stays fairly large, so that its smaller features do not underflow.
     """
@@ -44,9 +44,9 @@ def extreme_unit(scale, dtype):
     return float(scale) if scale > 1 else float(scale) * large
 
 
-# Data is fitted in float64 if a feature is farther from 0 than this many times its range,
+# Data is fitted in float64 if a feature is farther from 0 than this many times its range.
 FARTHEST_SINGLE = 2.0**8
-# or if ranges differ so much that the p-th power of their ratio exceeds this.
+# Data is also fitted in float64 if the p-th power of the ratio of two ranges exceeds this.
 WIDEST_SINGLE = 2.0**60
 
 

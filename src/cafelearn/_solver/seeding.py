@@ -52,7 +52,7 @@ class Init(NamedTuple):
     """One way to make initial centres."""
 
     make: Callable  # (estimator, StartRows) -> function of a seed that returns the centres
-    random: bool  # differs from seed to seed
+    random: bool  # whether the centres depend on the seed
 
 
 def _random(estimator, rows):

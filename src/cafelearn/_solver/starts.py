@@ -71,15 +71,15 @@ PAYS, MOST_TIMES = 20, 4
 
 
 class Job:
-    """All starts of one estimator: what to run, and the best result so far."""
+    """All starts of one estimator, and the best result so far."""
 
     def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
         self.on_sample, self.finalists = None, []  # see `sample_job`
-        self.refining = False  # the starts are clusterings found on the sample
+        self.refining = False  # whether the starts are clusterings found on the sample
         self.idle = None  # rows of weight 0, in the user's units; they are placed after the fit
         self.ranges = None  # half of the range of each feature
-        self.typical = None  # (m,) distance that a gap counts for at the start of a descent
+        self.typical = None  # (m,) distance that a gap counts as at the start of a descent
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
@@ -118,7 +118,7 @@ class Job:
         return Seed(centers, weights, typical)
 
     def run(self, seed, n_threads):
-        """Descend from the start that this seed gives."""
+        """Run the descent from the start with this seed."""
         return descend(
             self.X,
             self.sample_weight,
@@ -154,7 +154,7 @@ def _as_it_is(start):
 
 
 def is_sampled(estimator, n_rows):
-    """Whether the starts of an estimator run on a sample if the data have `n_rows` rows."""
+    """Check whether the starts of an estimator run on a sample of data with `n_rows` rows."""
     size = estimator.subsample
     named = isinstance(estimator.init, str)
     return size is not None and named and n_rows >= 2 * size
@@ -172,7 +172,7 @@ def sample_job(job, rows, mass, low, high, offset):
 
 
 def gapped_sample_job(job, rows, middle, mass, low, high, offset):
-    """Make a `sample_job` of rows with gaps; its starts are drawn with `middle` in the gaps."""
+    """Make a `sample_job` of rows with gaps; starts are drawn after filling with `middle`."""
     filled = fill_columns(rows, middle)
     sampled = sample_job(job, filled, mass, low, high, offset)
     sampled.X, sampled.typical = rows, job.typical
@@ -209,7 +209,7 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     if units.data != 1:
         X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
     if idle.any():
-        X = np.where(idle[:, None], low, X)  # their distances may overflow
+        X = np.where(idle[:, None], low, X)  # distances of these rows may overflow
     scale, feature_scale = data_scale(low, high)
     whole = partial(one_cluster, X, sample_weight, feature_scale, estimator.p, gaps)
     if gaps:
@@ -238,7 +238,7 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
 
 
 def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
-    """Complete the Job of rows with gaps; `whole` has the centre and log dispersions of all."""
+    """Complete the Job of rows with gaps; `whole` is the result of `one_cluster`."""
     estimator, X, mass, (middle, log_dispersions) = (
         job.estimator,
         job.X,
@@ -278,7 +278,7 @@ def problem_of(estimator, X, scale, offset, groups):
 def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
     """Run all starts of all jobs in one pool of workers, and fit their estimators.
 
-    With many starts, the starts run in parallel; with few, the rows of each start do. Starts on
+    Many starts run in parallel; few starts run one by one, each on several threads. Starts on
     rows that are not in memory are run by `run_elsewhere`, which takes a list of (job, seed)
     and yields the job and result of each.
     """
@@ -301,7 +301,7 @@ def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
 
 
 def _run_round(jobs, run_tasks, verbose, done, total):
-    """Run the starts of jobs, after `done` of `total` starts have ended."""
+    """Run the starts of jobs; `done` of all `total` starts have already ended."""
     note_compiling()
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
@@ -322,13 +322,13 @@ def _run_round(jobs, run_tasks, verbose, done, total):
 
 
 def _run_tasks(tasks, n_jobs):
-    """Run starts in parallel, or the rows of each; yield the job and result of each start."""
+    """Run starts in parallel, or one by one on several threads; yield (job, result) of each."""
     if not tasks:
         return
     n_threads = effective_n_jobs(n_jobs)
     X = tasks[0][0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    # Refinements differ in length, so that one of them may run long after the others.
+    # Refinements differ in length: one of them may go on long after the others have ended.
     few = len(tasks) < 2 * n_threads or tasks[0][0].refining
     by_rows = few and n_chunks >= 2 * n_threads
     # Batches reduce the overhead of many short fits.
@@ -369,7 +369,7 @@ def start_seeds(estimator, n_rows):
 
 
 def uses_offset(estimator):
-    """Whether `dispersion_offset` has an effect on the weights of this estimator."""
+    """Check whether `dispersion_offset` has an effect on the weights of this estimator."""
     return WEIGHTINGS[estimator.weighting].uses_offset
 
 

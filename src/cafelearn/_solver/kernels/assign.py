@@ -125,9 +125,9 @@ def _assign_block(guess, cells, size, geometry, scratch):
 
     All distances are sums of terms >= 0, so a centre is ruled out once its partial sums
     exceed the best distance of every row. `guess` is the old label of all rows, or -1 if they
-    had none. Its centre comes first, so that most others are ruled out early. The labels are
-    the same as those of the full computation. Distances may be infinite only for rows of weight
-    0. `nearest` never is, because the difference of two infinities would be NaN.
+    had none. The centre of `guess` comes first, so that most others are ruled out early. The
+    labels are the same as those of the full computation. Distances may be infinite only for
+    rows of weight 0. `nearest` stays finite, because the difference of two infinities is NaN.
 
     OUT scratch.block_labels, scratch.nearest
     """

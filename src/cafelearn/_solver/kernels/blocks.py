@@ -8,8 +8,8 @@ from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 # Rows of a block. Blocks of float32 have twice as many, because a vector holds twice as many
-# numbers, unless there are many features: longer blocks move them farther apart in memory,
-# which is slower.
+# numbers. With many features they do not: longer blocks move the features farther apart in
+# memory, which is slower.
 BLOCK, LONG_BLOCK = 128, 256
 NARROW = 64
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and the remainder of
@@ -32,7 +32,7 @@ def padded(size):
 
 
 class Scratch(NamedTuple):
-    """Buffers of the kernels, allocated once: compiled code that allocates compiles slowly."""
+    """Buffers of the kernels, allocated outside of them: allocations are slow to compile."""
 
     columns: np.ndarray  # (m, width) a transposed block
     powers: np.ndarray  # (m, width), (1, width) for p <= 2

@@ -16,17 +16,17 @@ SCALE = np.int64(3)  # power of two that brings s (x - z) near 1
 LOG_DISPERSION = np.int64(4)  # log D at the centre
 MASS = np.int64(5)  # sample weight of the members at the last centre update
 MEMBERS = np.int64(6)  # its first element has the bits of the hash of these members
-# The search for the centre: the root in z of the function defined in `centers`, which is
-# visited at a sequence of points.
+# The search for the centre, which is the root in z of the function defined in `centers`. Each
+# pass evaluates the function at one point.
 OPEN = np.int64(7)  # 1 while the search goes on
 LOW = np.int64(8)  # the bracket
 HIGH = np.int64(9)
 VALUE_LOW = np.int64(10)  # the function at LOW and HIGH (a guess until the end is moved)
 VALUE_HIGH = np.int64(11)
 SPAN = np.int64(12)  # range of the members
-START = np.int64(13)  # the first point visited, and the function there
+START = np.int64(13)  # the first point, and the function there
 VALUE_START = np.int64(14)
-LAST = np.int64(15)  # the point visited before this one, and the function there
+LAST = np.int64(15)  # the previous point, and the function there
 VALUE_LAST = np.int64(16)
 GAP = np.int64(17)  # the data value below LAST, and the slope of the rest there (p < 2)
 REST_SLOPE = np.int64(18)

@@ -62,7 +62,7 @@ PATIENCE = 40
 # At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
 # two steps, is at most this many times the accepted error.
 BENT = 100
-# A centre's error may raise its dispersion by this many times the accepted error.
+# Relative increase of a dispersion that the error of its centre may cause, over the tolerance.
 FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25
@@ -115,7 +115,7 @@ def fitting_scale(low, high, center, p):
     """Return a scale that brings the members' distances from the centre near 1.
 
     It is a power of two, so that scaling does not round, unless the exponent is so large
-    that even powers of 1/2 vanish.
+    that even powers of 1/2 underflow.
     """
     reach = maximum(high - center, center - low)
     return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
@@ -147,8 +147,8 @@ def refine(cell, sums, geometry):
         return
     span = cell[SPAN]
     reach = geometry.tolerance * span
-    # Less where the objective would feel it: on the way to the root the spread falls by at most
-    # p times the gradient here times the way.
+    # Reduce the accepted error where it would affect the objective: from here to the root the
+    # spread falls by at most p times the gradient here times the distance.
     fall = p * abs(gradient) * scale * span
     if fall > FELT * spread:
         reach *= FELT * spread / fall
@@ -165,7 +165,7 @@ def refine(cell, sums, geometry):
         # The gradient is nearly linear from here to 0 at the target; integrate it.
         way = (target - z) * scale
         change = 0.5 * p * gradient * way
-        # The curvature shows where it is not linear enough for that.
+        # The curvature shows where the gradient is not linear enough for that.
         curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
         bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
         exact &= not bent or rounded(target, single) == z
@@ -191,8 +191,8 @@ def refine(cell, sums, geometry):
 def _move(cell, place, p):
     """Move the search to another place, with a scale that fits there.
 
-    Coming from far away, the scale may be one for distances far above the members' range. For
-    p < 2 their powers do not vanish.
+    If the search began far away, its scale may suit distances far above the members' range. For
+    p < 2 the scale is kept, because powers do not underflow.
     """
     cell[CENTER] = place
     reach = maximum(cell[MOST] - place, place - cell[LEAST])
@@ -281,6 +281,6 @@ def _next_place(cell, sums, value, root, p, single):
     target = rounded(low + 0.5 * (high - low), single)
     if low < target < high:
         return target if cell[PASSES] <= 2 * PATIENCE else np.nan
-    # A heavy member at the other end makes most of the spread here if the root is next to it.
+    # If the root is next to a heavy member, most of the spread here is due to that member.
     member = sums[BELOW] if value > 0 else sums[ABOVE]
     return member if p < 2 and root == member != z and low <= member <= high else np.nan

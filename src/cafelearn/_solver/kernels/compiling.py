@@ -31,15 +31,15 @@ class _InnerCompiler(Compiler):
     """Compile a function that only compiled functions call.
 
     Numba optimises and assembles every function on its own and then once more inside each
-    caller. Leaving that to the outermost function halves the time of compiling. The classes
-    overridden here are Numba's own and undocumented.
+    caller. Leaving that to the outermost function halves the compilation time. The classes
+    overridden here are internal to Numba and undocumented.
     """
 
     def compile_extra(self, function):
         self.state.flags.no_compile = True  # to machine code
         self.state.library = _InnerLibrary(self.state.targetctx.codegen(), function.__name__)
         result = super().compile_extra(function)
-        # Callers are compiled to link what is registered under this key.
+        # Compiled callers link the library that is registered under this key.
         module = result.fndesc.lookup_module()
         key = make_function(module, "", "", 0, result.environment, ())
         result.target_context.insert_user_function(key, result.fndesc, [result.library])
@@ -52,7 +52,7 @@ class _SturdyCache(FunctionCache):
     def load_overload(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # whatever unpickling a damaged file raises
+        except Exception:  # unpickling a damaged file can raise any
             with suppress(OSError):
                 self.flush()
             return None
@@ -64,7 +64,7 @@ class _SturdyCache(FunctionCache):
 
 @cache
 def _source_hash():
-    """Hash of the sources of all compiled functions."""
+    """Return a hash of the sources of all compiled functions."""
     package, found = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         found.update(path.name.encode() + path.read_bytes())
@@ -72,10 +72,10 @@ def _source_hash():
 
 
 def njit(**options):
-    """`numba.njit` with a cache keyed by the sources of the whole solver.
+    """Return `numba.njit` with a cache keyed by the sources of the whole solver.
 
-    Numba keys its cache by the file of a function alone, but functions of other files are
-    compiled into it.
+    Numba keys its cache by the file of a function alone, although the compiled code includes
+    functions from other files.
     """
 
     def compile_lazily(function):
@@ -90,13 +90,13 @@ def njit(**options):
 
 
 def callable_from_python(inner):
-    """Add `from_python` to a compiled function: itself, compiled for calls from Python."""
+    """Add `from_python`, a version for calls from Python, to a compiled function."""
     inner.from_python = njit(**ENTRY)(getattr(inner, "py_func", inner))
     return inner
 
 
 def _can_cache():
-    """Whether Numba finds a writable cache directory."""
+    """Check whether Numba finds a writable cache directory; warn if not."""
     try:
         numba.njit(cache=True)(lambda: None)
     except RuntimeError:
@@ -113,27 +113,28 @@ def _can_cache():
 
 CACHED = _can_cache()
 
-# Arithmetic is IEEE's as written, so that bits do not depend on the callers that a function is
-# inlined into. error_model="numpy" drops the division checks that block vectorisation.
+# Arithmetic follows IEEE 754 as written, so that bits do not depend on the callers that a
+# function is inlined into. error_model="numpy" drops checks of divisions, which would prevent
+# vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array that a function touches, with locked instructions;
-# that took up to half of a pass. Functions that only borrow arrays are compiled without these
-# counts. A function that allocates an array needs them (MAKES); without, it does not compile.
-# The option is Numba's own and undocumented; if it is absent everything works, only slower.
+# this took up to half of a pass. Functions that allocate no arrays are compiled without
+# these counts. A function that allocates an array needs them (MAKES); without them, it does not
+# compile. The option is undocumented; if it is absent, everything works, but slower.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
 _BORROWS = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
 _MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
-# A wrapper for calls from Python takes a quarter of the time of compiling, so only ENTRY and
+# A wrapper for calls from Python takes a quarter of the compilation time, so only ENTRY and
 # MAKES have one.
 ENTRY = dict(_BORROWS, no_cfunc_wrapper=True)
 MAKES = dict(_MAKES, no_cfunc_wrapper=True)
 EXACT = dict(ENTRY, no_cpython_wrapper=True, cache=False, pipeline_class=_InnerCompiler)
-# Vector loops may fuse multiplications and additions; any other fast-math flag would destroy
-# the rounding by magic numbers of kernels.power. Such functions call `prefer_wide_vectors`,
+# Vector loops may fuse multiplications and additions; any other fast-math flag would break
+# the rounding by magic numbers in kernels.power. Such functions call `prefer_wide_vectors`,
 # which prevents inlining, so each is compiled in one way only.
 VECTOR = dict(EXACT, fastmath={"contract", "nsz"})
 # The same for plain sums and extrema of finite numbers, in an order that the compiler chooses.
 SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
 # Inlined into the caller, for functions that return part of an array: a caller that counts
-# references would otherwise release one that was never taken.
+# references would otherwise release a reference that was never taken.
 INLINE = dict(EXACT, inline="always")

@@ -2,11 +2,11 @@
 
 A gap of a row counts as a value at the distance r_lv from the centre of cluster l, where
 r_lv^p is the mean of |x - z|^p over the observed members, so a gap adds as much to a distance
-as the value of an average member. Sums are over observed values, which then stand for
-all members.
+as the value of an average member. Sums over observed values are then scaled up to all
+members.
 
-Plain loops over rows, features and clusters: nothing here is compiled or run for complete
-data.
+The kernels are plain loops over rows, features and clusters. They are neither compiled nor run
+for complete data.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ SMALL, LARGE = 1e-250, 1e250
 
 @njit(**EXACT)
 def _power(base, p):
-    """base^p of a number >= 0."""
+    """Compute base^p for base >= 0."""
     if p == 2:
         return base * base
     if p == 3:
@@ -68,7 +68,7 @@ def _sum_of_powers(row, cells, typical, p, unit):
 
 @njit(**EXACT)
 def _distance(row, cells, typical, p):
-    """Distance (the p-th root of Eq. 2) of a row to the centre of these cells."""
+    """Compute the distance (the p-th root of Eq. 2) of a row to the centre of these cells."""
     total = _sum_of_powers(row, cells, typical, p, 1.0)
     if SMALL < total < LARGE:
         return np.sqrt(total) if p == 2 else total ** (1 / p)
@@ -83,9 +83,9 @@ def _distance(row, cells, typical, p):
 
 @njit(**ENTRY)
 def gapped_distances(out, X, cells, typical, p):
-    """Distances of rows to each centre.
+    """Compute the distances of rows to each centre.
 
-    IN  cells (k, > SCALED_WEIGHT, m); typical (k, m) the distances that gaps count for
+    IN  cells (k, > SCALED_WEIGHT, m); typical (k, m) the distances that gaps count as
     OUT out (n, k)
     """
     for i in range(len(X)):
@@ -95,9 +95,9 @@ def gapped_distances(out, X, cells, typical, p):
 
 @njit(**ENTRY)
 def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typical, geometry):
-    """Assign the rows of a chunk, and sum them about the centres they were assigned by.
+    """Assign the rows of a chunk, and sum them about the centres before the update.
 
-    IN  first_row: the index of the first row in the data; typical as for distances
+    IN  first_row: the index of the first row in the data; typical as in `gapped_distances`
     OUT all of sums; labels
     """
     common, farthest = sums[len(cells)], -1
@@ -124,10 +124,10 @@ def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typica
 
 @njit(**ENTRY)
 def gapped_member_chunk(sums, labels, X, sample_weight, cells, geometry, everything):
-    """Sums of the rows of a chunk about their own centres.
+    """Sum the rows of a chunk about the centres of their clusters.
 
-    If `everything`, all features, with the members' extrema; else only the features whose
-    centre is still being searched for.
+    If `everything`, sum all features and the members' extrema; else sum only the features whose
+    centre has not converged.
     """
     for i in range(len(X)):
         if sample_weight[i] > 0:
@@ -170,7 +170,7 @@ def _add_row(terms, row, weight, cells, geometry, everything):
 
 @njit(**EXACT)
 def _add_sides(terms, v, t, weight, p):
-    """The five sums of a centre for p > 2."""
+    """Add one value to the five sums of a centre for p > 2."""
     size = abs(t)
     curve = weight * (size if p == 3 else size ** (p - 2))
     if t > 0:
@@ -184,7 +184,7 @@ def _add_sides(terms, v, t, weight, p):
 
 @njit(**ENTRY)
 def stand_for_all(sums, cells, typical, p):
-    """Let the observed members of each cluster and feature stand for all members.
+    """Scale the sums over observed members up to all members, by cluster and feature.
 
     Sums over the observed members, of total weight n_lv, are multiplied by n_l / n_lv, where
     n_l is the weight of all members. Where nothing is observed, half of the members are put at
@@ -214,7 +214,7 @@ def stand_for_all(sums, cells, typical, p):
 
 @njit(**EXACT)
 def _mean_of_powers(sums, typical, v, p):
-    """Root of the mean p-th power of the typical distances, by observed members."""
+    """Compute the power mean of the typical distances, weighted by observed members."""
     peak, total, count = 0.0, 0.0, 0.0
     for l in range(len(typical)):
         if sums[l, MASS, v] > 0:

@@ -42,5 +42,5 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Return the rows of a chunk, which fits into the second-level cache of common CPUs."""
+    """Return the number of rows of a chunk, which fits into the L2 cache of common CPUs."""
     return int(min(max(2**18 // n_features, 256), 8192))

@@ -22,8 +22,8 @@ from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
 # Safety factor of errors that are only estimated.
 SAFETY = 8
-# How much of a bend that two points may hide is ignored: with SAFETY, an error of ten times the
-# accepted one is ruled out.
+# Divisor of the largest bend that two points may not reveal. With SAFETY, errors above ten
+# times the accepted one are ruled out.
 HIDDEN = 160
 # Values closer to a centre than this, in scaled units, count as equal to it.
 EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
@@ -62,7 +62,7 @@ def between_neighbours(cell, sums, q, reach, single):
     slope = maximum(q * slope, 0.0)
     last, bend = cell[LAST], np.inf
     if cell[PASSES] > 1 and cell[GAP] == below:
-        # Two points in this gap show how far the rest is from a straight line.
+        # Two points in this interval show how far the rest is from a straight line.
         bend = abs(slope - cell[REST_SLOPE]) / (abs(z - last) * scale)
     cell[GAP], cell[REST_SLOPE] = below, slope
     if rest - slope * left - at_above * width**q >= 0:
@@ -86,8 +86,8 @@ def between_neighbours(cell, sums, q, reach, single):
     step = abs(root - z)
     # The error of the model is half its bend times the square of the step, over the slope of
     # the gradient. The bend measured between this point and the last is valid if the ends of
-    # the gap are farther away than the points are apart; otherwise the clearance from the ends
-    # bounds the error.
+    # the interval are farther away than the points are apart; otherwise the clearance from the
+    # ends bounds the error.
     clearance = minimum(minimum(z, root) - below, above - maximum(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
     room = minimum(minimum(clearance, last - below), above - last)
@@ -100,7 +100,7 @@ def between_neighbours(cell, sums, q, reach, single):
     if SAFETY * error <= reach:
         return root, True, change
     if step <= reach and not _is_straight(slope, minimum(at_below, at_above), step * scale, q):
-        # Half the accepted error: the next pass shows on which side of this point the root is.
+        # Move by half the accepted error; the next pass shows on which side the root is.
         return z + np.copysign(0.5 * reach, root - z), False, 0.0
     return root, step <= reach, change
 
@@ -109,8 +109,8 @@ def between_neighbours(cell, sums, q, reach, single):
 def _is_straight(slope, weight, step, q):
     """Check whether the rest of the gradient is nearly a straight line along a step.
 
-    A value of the rest contributes the slope q weight distance^(q-1), at most the total slope.
-    This bounds its distance from below, unless its weight is unusually small.
+    Each data value in the rest adds q weight distance^(q-1) to the slope. Its part is at most
+    the whole slope. This bounds its distance from below, unless its weight is unusually small.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 

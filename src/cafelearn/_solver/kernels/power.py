@@ -39,7 +39,7 @@ LARGEST_DIRECT = {np.dtype(np.float64): 8.0, np.dtype(np.float32): 4.0}
 NEAREST = {np.dtype(np.float64): 2.0**-900, np.dtype(np.float32): 2.0**-72}
 
 # A plan is an array: these numbers, then the coefficients of f^q, log2 f and 2^g. One array,
-# because every argument adds to the time of compiling.
+# because every argument adds to the compilation time.
 EXPONENT = 0
 BRANCH = 1
 BIAS = 2  # added to the exponent of the base by _split
@@ -104,16 +104,16 @@ _FORMATS = {
 
 
 def _monomials(function, low, high, terms):
-    """Coefficients in (f - middle) of the Chebyshev interpolant on [low, high]."""
+    """Compute the coefficients, in f - middle, of the Chebyshev interpolant on [low, high]."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
-    # Highest coefficients that are 0, as may happen near an integer exponent, are left out.
+    # `cheb2poly` drops leading coefficients of 0, which may occur near an integer exponent.
     found = chebyshev.cheb2poly(series)
     return np.pad(found, (0, terms - len(found))) / half ** np.arange(terms)
 
 
 def power_plan(exponent, dtype=np.float64):
-    """Plan of ``|t|**exponent``, exponent > 0, for arrays of `dtype` (float32 or float64)."""
+    """Make the plan of ``|t|**exponent``, exponent > 0, for arrays of float32 or float64."""
     dtype, exponent = np.dtype(dtype), float(exponent)
     branch = _SPECIAL.get(exponent)
     if branch is None:
@@ -121,8 +121,8 @@ def power_plan(exponent, dtype=np.float64):
     fitted = exponent if branch == DIRECT else 1.0
     mantissa = _monomials(lambda f: f**fitted, 1.0, 2.0, _N_MANTISSA[dtype.name])
     limits, bias = np.finfo(dtype), _FORMATS[dtype.name].bias
-    # The kernel subtracts `shift` in one fused step; its rounding error is a constant factor,
-    # which the polynomial corrects.
+    # The kernel subtracts `shift` in one fused step. The rounding error of `shift` is a
+    # constant factor of the power, which the polynomial corrects.
     shift = dtype.type(bias * exponent)
     mantissa *= np.exp2(float(shift) - bias * float(dtype.type(exponent)))
     least = limits.minexp / max(exponent, 1.0) + 1
@@ -138,10 +138,10 @@ def power_plan(exponent, dtype=np.float64):
 
 
 def negative_plan(exponent, dtype=np.float64):
-    """Plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
+    """Make the plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
 
-    It looks up a table, so use it only in loops without stores: there the compiler can replace
-    the lookups by vector gathers.
+    Such powers are looked up in a table, so use them only in loops without stores, where the
+    compiler can replace the lookups by vector gathers.
     """
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
@@ -152,9 +152,9 @@ def negative_plan(exponent, dtype=np.float64):
 
 
 def _by_format(make):
-    """A function of a number, and perhaps coefficients, made for each format by `make`.
+    """Return a function of a number, and optional coefficients, that `make` makes by format.
 
-    The same Python code is compiled, or runs as it is if the compiler is disabled.
+    If the compiler is disabled, the same Python code runs uncompiled.
     """
     made = {name: make(of) for name, of in _FORMATS.items()}
     if "coefficients" in signature(made["float64"]).parameters:
@@ -211,7 +211,7 @@ def _make_exp2(of):
 
 def _make_reciprocal_root(of):
     # Halving the exponent in the integer bits is accurate to 3.5%. One step of third order
-    # and then Newton steps complete it; the square-root instruction is slower.
+    # and then Newton steps refine it; the square-root instruction is slower.
     word, magic, one, twice = of.word, of.word(of.root_magic), of.word(1), of.newton_steps == 2
     a, b, c = map(of.number, (1.875, 1.25, 0.375))
     half, three_halves = of.number(0.5), of.number(1.5)
@@ -236,14 +236,14 @@ reciprocal_root = _by_format(_make_reciprocal_root)  # 1 / sqrt(number) for numb
 
 @njit(**VECTOR)
 def negative_power(t, table, terms, middle):
-    """|t|^q for -1 < q < 0, from `split_negative` of a plan; 0 for almost 0."""
+    """Compute |t|^q for -1 < q < 0 from `split_negative` of a plan; 0 if t is almost 0."""
     field, f = _fields(t)
     return horner(terms, f - middle) * table[field]
 
 
 @njit(**INLINE)
 def split_negative(plan):
-    """The table and the coefficients of a negative plan."""
+    """Return the table and the coefficients of a negative plan."""
     terms = _negative_terms(plan)
     return plan[len(terms) :], terms
 
@@ -298,7 +298,7 @@ def add_powers(out, row, columns, features, center, weight, size, plan):
 
 @njit(**VECTOR)
 def add_products(out, columns, features, center, weight, size, cubed):
-    """`add_powers` with q = 2, or 3 if cubed, into out[0]: four features in each loop."""
+    """Add powers to out[0] with q = 2, or 3 if `cubed`, four features in each loop."""
     prefer_wide_vectors()
     number, count = columns.dtype.type, len(features)
     for j in range(0, count - 3, 4):
@@ -341,7 +341,7 @@ def add_products(out, columns, features, center, weight, size, cubed):
 
 @njit(**SUMS)
 def find_peaks(peaks, columns, center, weight, size):
-    """peaks[b] = the largest |weight[v] (columns[v, b] - center[v])|."""
+    """Set peaks[b] to the largest |weight[v] (columns[v, b] - center[v])| over v."""
     prefer_wide_vectors()
     for b in range(size):
         peaks[b] = 0
@@ -353,9 +353,9 @@ def find_peaks(peaks, columns, center, weight, size):
 
 @njit(**VECTOR)
 def add_relative_powers(out, columns, center, weight, inverse_peaks, size, plan):
-    """`add_powers` of all features into out[0], the bases times inverse_peaks[b].
+    """Add the powers of all features to out[0], with bases multiplied by inverse_peaks[b].
 
-    For exponents so large that plain powers would leave the range of the format.
+    Used for exponents so large that plain powers would leave the range of the format.
     """
     prefer_wide_vectors()
     zero, middle, bias = columns.dtype.type(0), columns.dtype.type(1.5), plan[BIAS]

@@ -32,7 +32,7 @@ MEMBERS = np.int64(12)  # its first element has the bits of a hash of the set of
 # Its first element is the members' sample weight, observed or not (gaps only).
 MASS_OF_ALL = np.int64(13)
 N_ROWS = np.int64(14)
-# Array rows of the last block, which is about all clusters.
+# Array rows of the last block, which has the sums over all data rows.
 CHANGED = np.int64(0)  # its first element is the number of rows whose label changed
 FARTHEST = np.int64(1)  # its first element is the largest distance of a row to its centre
 FARTHEST_ROW = np.int64(2)  # that row

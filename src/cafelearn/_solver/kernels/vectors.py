@@ -30,7 +30,7 @@ def prefer_wide_vectors(typingctx):
 
     def codegen(context, builder, signature, arguments):
         # set.add bypasses llvmlite, which accepts only the attributes it knows. Targets
-        # without such vectors ignore this one.
+        # without such vectors ignore this attribute.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
@@ -63,13 +63,13 @@ smaller = with_python_body(min)(_extremum("minnum"))
 # max() and min() of Numba are compiled anew for each call.
 @njit(**EXACT)
 def maximum(a, b):
-    """max(a, b)."""
+    """Return max(a, b)."""
     return b if b > a else a
 
 
 @njit(**EXACT)
 def minimum(a, b):
-    """min(a, b)."""
+    """Return min(a, b)."""
     return b if b < a else a
 
 
@@ -166,7 +166,7 @@ def load_terms(first, count_of):
     """Make a function that loads `count_of[dtype]` numbers of an array from `first[dtype]` on.
 
     The count is known at compile time, so that loops over the numbers are unrolled. Kernels
-    call the function before their loops, because loads inside could alias the stores there.
+    call the function before their loops, because loads inside the loops could alias stores.
     """
 
     def body(array):

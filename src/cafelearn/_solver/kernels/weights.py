@@ -2,7 +2,7 @@
 
 At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
 Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster. A variable is a
-group of columns with one weight; its dispersion is the sum of theirs. If every column is a
+group of columns with one weight and the sum of their dispersions. If every column is a
 variable of its own, all sums below have one term and are exact.
 
 To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
@@ -46,7 +46,7 @@ class Groups(NamedTuple):
 
 
 def make_groups(n_features, codes=None, used=None):
-    """Make the Groups; `codes` has the variable of each column, None means one each.
+    """Make the Groups; `codes` has the variable of each column (None: its own).
 
     Columns that are not `used` belong to no variable, and their weight stays 0.
     """
@@ -59,14 +59,14 @@ def make_groups(n_features, codes=None, used=None):
 
 
 def uniform_weights(groups, n_clusters, n_features, dtype=np.float64):
-    """Equal weights of all variables."""
+    """Return equal weights for all variables."""
     weights = np.zeros((n_clusters, n_features), dtype=dtype)
     weights[:, groups.order] = 1.0 / groups.n_variables
     return weights
 
 
 def cells_of(log_dispersion, weights=0.0):
-    """Cells of these dispersions, for calls from Python."""
+    """Make cells with these log dispersions, for calls from Python."""
     cells = np.zeros((len(log_dispersion), N_CELLS, log_dispersion.shape[1]))
     cells[:, LOG_DISPERSION], cells[:, WEIGHT] = log_dispersion, weights
     return cells
@@ -75,7 +75,7 @@ def cells_of(log_dispersion, weights=0.0):
 @callable_from_python
 @njit(**EXACT)
 def log_mean_dispersion(cells, groups):
-    """log of the mean dispersion of a variable in a cluster; -inf if all are zero."""
+    """Compute the log of the mean dispersion over clusters and variables; -inf if all are 0."""
     n_variables = len(groups.bounds) - 1
     peak, total = -np.inf, 0.0
     for l in range(len(cells)):
@@ -92,7 +92,7 @@ def log_mean_dispersion(cells, groups):
 @callable_from_python
 @njit(**EXACT)
 def update_weights(cells, log_offset, p, weighting, groups, single):
-    """Weights of all clusters by the weighting with this code.
+    """Compute the weights of all clusters by the weighting with this code.
 
     CLUSTER is Eq. 4 for each cluster, with `exp(log_offset)` added to the dispersion of every
     variable. Variables of zero dispersion get the limit: they share the weight of 1 equally.
@@ -123,7 +123,7 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
 
 @njit(**EXACT)
 def log_objective(cells, log_offset, p, groups):
-    """log of sum w^p (D + c) over variables (Eq. 3 with an offset); -inf if it is zero."""
+    """Compute the log of sum w^p (D + c) (Eq. 3 with an offset); -inf if the sum is zero."""
     n_variables = len(groups.bounds) - 1
     peak = -np.inf
     for round in range(2):
@@ -145,7 +145,7 @@ def log_objective(cells, log_offset, p, groups):
 
 @njit(**EXACT)
 def _log_total(cells, groups, l, g):
-    """log of the dispersion of variable g in cluster l, the sum over its columns."""
+    """Compute the log dispersion of variable g in cluster l, summed over its columns."""
     log_dispersion = cells[l, LOG_DISPERSION]
     first, end = groups.bounds[g], groups.bounds[g + 1]
     peak = log_dispersion[groups.order[first]]
@@ -163,7 +163,7 @@ def _log_total(cells, groups, l, g):
 
 @njit(**EXACT)
 def _log_add(a, b):
-    """log(exp(a) + exp(b))."""
+    """Compute log(exp(a) + exp(b))."""
     high, low = maximum(a, b), minimum(a, b)
     if low == -np.inf:
         return high
