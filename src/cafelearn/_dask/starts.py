@@ -6,7 +6,9 @@ spread over many blocks, so this is a top-k query on a sum over blocks, as in th
 uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, then in at
 least one of the C blocks the time computed from its weight in that block alone is at most C x.
 In the first pass each block lists the rows for which this holds; in the second pass the weights
-of all listed rows are summed; in the third pass the rows drawn are fetched.
+of all listed rows are summed; in the third pass the rows drawn are fetched. With many blocks,
+C x is a weak bound. A pass before the first then sums the weights of all rows by the last bits
+of their codes; the weight of a row is at most the sum of its bucket.
 """
 
 from functools import partial
@@ -24,6 +26,10 @@ from cafelearn._solver.starts import Job, gapped_sample_job, sample_job, sample_
 
 # With subsample=None all rows are fetched; collections of more rows raise an error.
 FEW_ROWS = 20_000
+# With more blocks than this, weights are summed in this many buckets.
+FEW_BLOCKS, BUCKETS = 16, 2**19
+# Larger than any error of a sum of float32 numbers, relative to the sum.
+ROUNDING = 1e-3
 
 
 class Prepared(NamedTuple):
@@ -57,12 +63,25 @@ def _filled(X, middle):
     return X if middle is None else fill_columns(X, middle)
 
 
+def sum_buckets(rows, frame):
+    """Return the weight of the rows of this block in each bucket of codes."""
+    codes, mass, _ = frame.distinct(rows)
+    return [np.bincount(_buckets(codes), mass, BUCKETS).astype(np.float32)]
+
+
+def _buckets(codes):
+    return (codes % np.uint64(BUCKETS)).astype(np.int64)
+
+
 def name_candidates(rows, request):
     """Return, for each salt, the codes of rows within the bound and whether all rows are."""
-    frame, salts, bound = request
+    frame, salts, bound, n_blocks, buckets = request
     (codes, mass, _), found = frame.distinct(rows), []
+    most = n_blocks * mass
+    if buckets is not None:
+        most = np.minimum(most, buckets[_buckets(codes)] * (1 + ROUNDING))
     for salt in salts:
-        times = draws.coded_times(codes, salt, mass)
+        times = draws.coded_times(codes, salt, most)
         named = times <= bound
         found.append((codes[named], bool((named | np.isinf(times)).all())))
     return found
@@ -123,8 +142,11 @@ def _draw_rows(blocks, extents, middle, salts, count):
     # Slightly more rows than needed are expected to have times below this bound, so it is
     # seldom raised.
     bound = (count + 8 * np.sqrt(count) + 20) / extents.mass
+    buckets = None
+    if blocks.n_blocks > FEW_BLOCKS:
+        (buckets,) = blocks.reduce(sum_buckets, add_up, frame)
     while waiting:
-        request = frame, [salts[i] for i in waiting], bound * blocks.n_blocks
+        request = frame, [salts[i] for i in waiting], bound, blocks.n_blocks, buckets
         named = blocks.reduce(name_candidates, combine_candidates, request)
         masses = blocks.reduce(sum_masses, add_up, (frame, [codes for codes, _ in named]))
         for i, (codes, complete), mass in zip(waiting, named, masses, strict=True):
