@@ -133,7 +133,7 @@ def _combine(order, parts):
 
 
 class Blocks:
-    """The blocks of a Dask array with one chunk of columns, with the rows' weights.
+    """The blocks of a Dask array with one chunk of columns, and the weights of the rows.
 
     Parameters
     ----------
