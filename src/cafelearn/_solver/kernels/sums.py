@@ -13,8 +13,8 @@ from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, nji
 from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
 # Each sum is that of sample_weight times the expression, over the members x of a cluster, with
-# the current centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums over both
-# sides.
+# the current centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums
+# over both sides.
 # NumPy's integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
