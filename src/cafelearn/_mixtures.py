@@ -159,7 +159,7 @@ def _event_features(layout):
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Merge the two components whose merger costs least likelihood; return memberships."""
+    """Merge the two components that cost least likelihood; return the new memberships."""
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

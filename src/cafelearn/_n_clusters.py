@@ -40,7 +40,7 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters, if a half has at least ROWS_PER_CLUSTER rows for each. A
+# "auto" tries up to MOST clusters if a half has at least ROWS_PER_CLUSTER rows for each. A
 # component of fewer rows is not a cluster.
 MOST, ROWS_PER_CLUSTER = 10, 5
 # With more rows, a random sample of this size is used.

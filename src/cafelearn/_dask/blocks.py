@@ -133,7 +133,7 @@ def _combine(order, parts):
 
 
 class Blocks:
-    """The blocks of a Dask array with one chunk of columns, with the rows' weights.
+    """The blocks of a Dask array with one chunk of columns, and the weights of the rows.
 
     Parameters
     ----------
@@ -198,7 +198,8 @@ class Blocks:
         """Make one pass: call run(rows, request) on each block; combine results in order."""
         order = Sealed(Order(run, combine, request, self._reading, check))
         name, layer = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}", {}
-        # Few tasks contain the order, which saves a round trip; many tasks share one copy.
+        # With few blocks, each task contains the order, which saves a round trip; with many,
+        # all tasks share one copy.
         if self.n_blocks > FAN_IN:
             layer[f"order-{name}"] = order
             order = f"order-{name}"

@@ -179,7 +179,7 @@ def check_init(estimator, n_rows):
 
 def draw_samples(prepared, blocks, extents):
     """Draw the samples on which the starts of jobs of one scaling run; see `starts.prepare`."""
-    # Gaps are filled with values that depend on p, and so may the set of distinct rows.
+    # Gaps are filled with values that depend on p, so rows may be equal for one p only.
     exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
     for p in dict.fromkeys(exponents):
         some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]

@@ -248,7 +248,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
     """Run one descent from a Seed, or from centres alone, to its end.
 
     X is float32 or float64; `sample_weight` is float64 of length n. With several threads the
-    rows of each pass are divided among them; the result does not depend on their number.
+    rows of each pass are divided among them; the number of threads does not change the result.
     Setting the Event `interrupted` ends the descent.
     """
     interrupted = interrupted or Event()

@@ -259,7 +259,8 @@ def _is_hopeless(path, iteration, to_beat):
     """Predict whether a path will end above an objective, from its last two steps.
 
     The remaining descent is estimated as a geometric series whose ratio is that of the last two
-    steps, at most 0.9. A start is hopeless if twice this estimate is not enough.
+    steps, at most 0.9. A start is hopeless if twice this estimate does not bring it
+    below the objective.
     """
     if iteration < 2 or np.isinf(to_beat):
         return False

@@ -193,7 +193,7 @@ def _proper(distance, model):
 
 
 def _far_rows(rows, found, model):
-    """Return the positions of the rows whose p-th powers have overflowed."""
+    """Return the positions of the rows whose distances to the power p have overflowed."""
     limit = np.finfo(rows.dtype).max / 4
     # Powers are cut off at this limit or become infinite.
     far = ~(found < limit / 4).all(axis=1)

@@ -23,7 +23,7 @@ def _half_span(low, high):
 
 
 def data_scale(low, high):
-    """Return the power of two that brings the widest feature near 1, and one for each."""
+    """Return the power of two that brings the widest feature near 1, and that of each one."""
     half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):

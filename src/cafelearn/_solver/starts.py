@@ -172,7 +172,7 @@ def sample_job(job, rows, mass, low, high, offset):
 
 
 def gapped_sample_job(job, rows, middle, mass, low, high, offset):
-    """Make a `sample_job` of rows with gaps; starts are drawn after filling with `middle`."""
+    """Make a `sample_job` of rows with gaps; `middle` fills them to draw starts."""
     filled = fill_columns(rows, middle)
     sampled = sample_job(job, filled, mass, low, high, offset)
     sampled.X, sampled.typical = rows, job.typical

@@ -8,8 +8,8 @@ from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
 # Rows of a block. Blocks of float32 have twice as many, because a vector holds twice as many
-# numbers. With many features they do not: longer blocks move the features farther apart in
-# memory, which is slower.
+# numbers. With many features they have BLOCK rows, too: longer blocks move the features farther
+# apart in memory, which is slower.
 BLOCK, LONG_BLOCK = 128, 256
 NARROW = 64
 # Blocks are padded to a multiple of this: the vector loops are unrolled, and the remainder of

@@ -62,7 +62,7 @@ PATIENCE = 40
 # At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
 # two steps, is at most this many times the accepted error.
 BENT = 100
-# Relative increase of a dispersion that the error of its centre may cause, over the tolerance.
+# Largest relative increase of a dispersion by the error of its centre, in tolerances.
 FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
 HUGE = 25

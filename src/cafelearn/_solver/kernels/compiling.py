@@ -52,7 +52,7 @@ class _SturdyCache(FunctionCache):
     def load_overload(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # unpickling a damaged file can raise any
+        except Exception:  # unpickling a damaged file can raise any of them
             with suppress(OSError):
                 self.flush()
             return None
@@ -72,7 +72,7 @@ def _source_hash():
 
 
 def njit(**options):
-    """Return `numba.njit` with a cache keyed by the sources of the whole solver.
+    """Apply `numba.njit`, with a cache keyed by the sources of the whole solver.
 
     Numba keys its cache by the file of a function alone, although the compiled code includes
     functions from other files.
@@ -114,7 +114,7 @@ def _can_cache():
 CACHED = _can_cache()
 
 # Arithmetic follows IEEE 754 as written, so that bits do not depend on the callers that a
-# function is inlined into. error_model="numpy" drops checks of divisions, which would prevent
+# function is inlined into. error_model="numpy" drops division checks that would prevent
 # vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array that a function touches, with locked instructions;

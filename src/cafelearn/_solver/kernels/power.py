@@ -152,7 +152,7 @@ def negative_plan(exponent, dtype=np.float64):
 
 
 def _by_format(make):
-    """Return a function of a number, and optional coefficients, that `make` makes by format.
+    """Make a function of a number, and of coefficients if needed, from one for each format.
 
     If the compiler is disabled, the same Python code runs uncompiled.
     """

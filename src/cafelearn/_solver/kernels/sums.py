@@ -12,8 +12,9 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
 from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
-# Sums over the members x of a cluster of sample_weight times the expression, at the current
-# centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums over both sides.
+# Each sum is that of sample_weight times the expression, over the members x of a cluster, with
+# the current centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums
+# over both sides.
 # NumPy's integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z

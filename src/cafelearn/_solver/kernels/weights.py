@@ -2,8 +2,8 @@
 
 At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
 Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster. A variable is a
-group of columns with one weight and the sum of their dispersions. If every column is a
-variable of its own, all sums below have one term and are exact.
+group of columns with one weight; its dispersion is the sum over the columns. If every column is
+a variable of its own, all sums below have one term and are exact.
 
 To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
 `update_weights`; estimators, candidates and messages read the table.
