@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._dask import starts as dask_starts
 from cafelearn._solver import draws
 from cafelearn._solver.starts import prepare
 from conftest import make_blobs
@@ -170,6 +171,30 @@ class TestDask:
         X = np.round(rows)
         one = model().fit(X)
         same_fit(one, model().fit(da.from_array(X, chunks=(8_192, -1))))
+
+    @pytest.mark.parametrize("buckets", [7, 2**19])
+    @pytest.mark.parametrize("digits", [0, 8])
+    def test_many_blocks(self, rows, digits, buckets, monkeypatch):
+        monkeypatch.setattr(dask_starts, "FEW_BLOCKS", 1)
+        monkeypatch.setattr(dask_starts, "BUCKETS", buckets)
+        listed, sum_masses = [], dask_starts.sum_masses
+
+        def spy(rows, request):
+            listed.append(len(request[1][0]))
+            return sum_masses(rows, request)
+
+        monkeypatch.setattr(dask_starts, "sum_masses", spy)
+        X = np.round(rows, digits)
+        one = model().fit(X)
+        lazy = da.from_array(X, chunks=(8_192, -1))
+        same_fit(one, model().fit(lazy))
+        few = max(listed)
+        if digits and buckets > 7:
+            # Most buckets have one row, so that few rows are listed in vain.
+            monkeypatch.setattr(dask_starts, "FEW_BLOCKS", 1000)
+            listed.clear()
+            same_fit(one, model().fit(lazy))
+            assert 1.2 * few < max(listed)
 
     def test_few_rows_are_no_sample(self, rows):
         one = model(subsample=10_000, n_init=2).fit(rows)
