@@ -17,8 +17,8 @@ from cafelearn import CAFE
 # %%
 # The data are generated as logarithms of expression. Each subtype has 40 marker genes, whose
 # expression is raised and varies little in its samples; in other samples these genes vary
-# like any other. There are 17 genes per sample, and 92% of the genes are unrelated to the
-# subtypes.
+# like any other. There are 17 times as many genes as samples, and 92% of the genes are
+# unrelated to the subtypes.
 
 rng = np.random.default_rng(4)
 n_samples, n_genes, n_markers = 120, 2000, 40

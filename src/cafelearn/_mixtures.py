@@ -28,11 +28,16 @@ class Layout(NamedTuple):
     values: np.ndarray  # (a,)
     mixed: np.ndarray  # (b,) features with atoms or gaps
     gapped: np.ndarray  # (g,) features with gaps
-    shares: np.ndarray  # (b + a,) of rows: at no atom of each mixed feature; at each atom
+    # (b + a,) shares of rows: for each mixed feature, not at an atom; for each atom, at it
+    shares: np.ndarray
 
 
 class Mixture(NamedTuple):
-    """A mixture; the log density of component l at statistics s is offset_l + slope_l . s."""
+    """A mixture of components.
+
+    The logarithm of share times density of component l at statistics s is, up to a constant,
+    offset_l + slope_l . s.
+    """
 
     offset: np.ndarray  # (k,)
     slope: np.ndarray  # (k, q)
@@ -48,7 +53,7 @@ def make_layout(X, one_hot=None):
     """Make the Layout for these rows, which may have gaps.
 
     `one_hot` has the number of the one-hot variable of each column, -1 for none. Only the
-    larger value of such a column is an atom, because the columns exclude each other.
+    larger value of such a column is an atom, because the columns are mutually exclusive.
     """
     m = X.shape[1]
     columns, values = [], []
@@ -137,7 +142,7 @@ def _estimate(mass, sums, layout, total=None, k=None):
     constant = 0.5 * (np.log(precision) - mean * mean * precision)
     total_events = observed[:, _event_features(layout)] + PRIOR
     shares = (events + PRIOR * layout.shares) / total_events
-    # An atom without rows has no probability in any component.
+    # Events that no row has would give log(0); their term is set to 0.
     log_shares = np.log(np.where(layout.shares > 0, shares, 1.0))
     log_shares[:, : len(mixed)] += constant[:, mixed]
     constant[:, mixed] = 0.0
@@ -154,12 +159,15 @@ def _observed(mass, sums, layout):
 
 
 def _event_features(layout):
-    """Return the feature of each event: no atom of a mixed feature, or one of the atoms."""
+    """Return the feature that each event is about.
+
+    The events are: the value of a mixed feature is not an atom; the value is a certain atom.
+    """
     return np.concatenate([layout.mixed, layout.columns])
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Merge the two components that cost least likelihood; return the new memberships."""
+    """Merge the components whose merger lowers the likelihood least; return memberships."""
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

@@ -121,7 +121,7 @@ class ProfileMixin:
         return [(name, None) for name in feature_names(self)]
 
     def _profile_units(self):
-        """Return "date" or "duration" by name for variables that are numbers of days."""
+        """Return a dict from names of date and duration variables to "date" or "duration"."""
         return {}
 
 
@@ -346,9 +346,9 @@ def amount(value, decimals=None) -> str:
 
 def percent(share) -> str:
     """Format a share; 0% and 100% mean exactly none and all."""
-    if 0 < share < 0.005:
+    if 0 < share <= 0.005:
         return "<1%"
-    if 0.995 < share < 1:
+    if 0.995 <= share < 1:
         return ">99%"
     return f"{share:.0%}"
 

@@ -29,8 +29,8 @@ HEADER, SCHEMA = "cafelearn.json", "schema.json"
 ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
-# Types allowed in a file, even if skops itself trusts more. There are no functions or methods:
-# these types contain only numbers, text and each other.
+# The only types allowed in a file; skops itself would trust more. There are no functions or
+# methods: these types contain only numbers, text and each other.
 TRUSTED = frozenset(
     {f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "str", "tuple")}
     | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}

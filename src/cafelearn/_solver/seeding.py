@@ -1,7 +1,7 @@
 """Initial centres: random rows, k-means++ in the Minkowski geometry, anomalous clusters.
 
-Every function takes validated arrays and returns an array of shape (k, m). Weights are
-uniform at the start of the algorithm, so distances here are plain Minkowski distances.
+The functions that make centres return an array of shape (k, m). Weights are uniform at the
+start of the algorithm, so distances are plain Minkowski distances, except in `anomalous`.
 """
 
 from collections.abc import Callable

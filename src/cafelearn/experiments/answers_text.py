@@ -196,7 +196,7 @@ def _accuracies(table):
         for (regime, method), values in zip(table.index, table.to_numpy(), strict=True)
     ]
     title = (
-        "Accuracy on unseen rows of 3 nearest neighbours (knn) and logistic regression, with 5 "
+        "Accuracy of 3 nearest neighbours (knn) and logistic regression on unseen rows, with 5 "
         "and 20 labelled rows of each class"
     )
     return f"**{title}**\n\n{markdown_table(names, rows)}"
