@@ -245,7 +245,7 @@ def test_amounts(value, decimals, text):
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0, "0%"), (0.001, "<1%"), (0.41, "41%"), (0.999, ">99%"), (1, "100%")],
+    [(0, "0%"), (0.005, "<1%"), (0.41, "41%"), (0.995, ">99%"), (1, "100%")],
 )
 def test_percents(share, text):
     assert percent(share) == text
