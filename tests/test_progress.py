@@ -128,11 +128,14 @@ class TestFits:
         monkeypatch.setattr(_progress, "SECONDS", 1e9)
 
     def test_cafe_shows_its_phases(self, verbose, capsys):
-        CAFE((2, 3), p=2.0, verbose=verbose, **SETTINGS).fit(X)
-        lines = capsys.readouterr().err.splitlines()
-        phases = [line.split(":")[0] for line in lines]
-        assert phases == ["number of clusters", "starts", "test of structure"]
-        assert lines[1].startswith("starts: 12 of 12, ")
+        for given, expected in (
+            ((2, 3), ["number of clusters", "starts"]),
+            (2, ["starts", "test of structure"]),
+        ):
+            CAFE(given, p=2.0, verbose=verbose, **SETTINGS).fit(X)
+            lines = capsys.readouterr().err.splitlines()
+            assert [line.split(":")[0] for line in lines] == expected
+            assert lines[expected.index("starts")].startswith("starts: 12 of 12, ")
 
     def test_mwkmeans(self, verbose, monkeypatch):
         stream = Terminal()
