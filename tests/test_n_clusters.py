@@ -305,6 +305,10 @@ class TestEstimators:
         weight = np.r_[np.ones(240), np.zeros(80)]
         model = MinkowskiWeightedKMeans(range(2, 7), random_state=0)
         assert model.fit(X, sample_weight=weight).n_clusters_ == 3
+        table = model.n_clusters_table_
+        for factor in (2.0**-10, 2.0**900):
+            model.fit(X, sample_weight=factor * weight)
+            pd.testing.assert_frame_equal(model.n_clusters_table_, table)
 
     def test_a_fit_forgets_the_one_before(self):
         cafe = CAFE([2, 3], random_state=0, **QUICK).fit(blobs(3))

@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from cafelearn._candidates import fit_models, make_models
 from cafelearn._mixtures import (
-    PRIOR,
     fit_mixture,
     log_sum,
     make_layout,
@@ -206,6 +205,10 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
         X, labels = varying_columns(X, labels)
         X = np.ascontiguousarray(X)
     X = _draw_in(X)
+    if sample_weight is not None:
+        # The priors of the mixtures are in rows. The sum of huge weights would overflow.
+        sample_weight = sample_weight / sample_weight.max()
+        sample_weight = sample_weight / sample_weight.mean()
     codes = None if labels is None else codes_of(labels)
     layout = make_layout(X, frame_of(X, sample_weight, codes).one_hot)
     trials = _make_trials(X, model, sample_weight, seed, labels)
@@ -360,8 +363,7 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
 
 def _least_mass(weight, k):
     """Return the mass that each of k components needs to count as a cluster of these rows."""
-    n_rows = min(ROWS_PER_CLUSTER, len(weight) / (2 * k))
-    return max(PRIOR, n_rows * weight.mean())
+    return max(1.0, min(ROWS_PER_CLUSTER, len(weight) / (2 * k))) * weight.mean()
 
 
 def _decide(numbers, several, measured, is_permuted):
