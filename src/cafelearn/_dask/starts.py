@@ -96,12 +96,27 @@ def combine_candidates(parts):
 
 
 def sum_masses(rows, request):
-    """Return, for each draw, the weight of each of its codes in this block."""
+    """Return, for each draw, the positions of its codes in this block, and their weights."""
     frame, wanted = request
     known, mass, _ = frame.distinct(rows)
-    known, mass = pd.Index(known), np.append(mass, 0.0)
-    # Codes that are not in this block have position -1, where the mass is 0.
-    return [mass[known.get_indexer(codes)] for codes in wanted]
+    return [(here, mass[places]) for here, places in _look_up(known, wanted)]
+
+
+def _look_up(known, wanted):
+    """Yield, for each draw, the positions of its codes in this block, and where they are."""
+    known = pd.Index(known)
+    for codes in wanted:
+        places = known.get_indexer(codes)
+        here = np.flatnonzero(places >= 0)
+        yield here, places[here]
+
+
+def combine_masses(parts):
+    """Concatenate positions and weights in the order of the blocks."""
+    return [
+        tuple(np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        for found in zip(*parts, strict=True)
+    ]
 
 
 def add_up(parts):
@@ -113,12 +128,7 @@ def fetch_rows(rows, request):
     """Return, for each draw, the positions of its codes in this block, and their rows."""
     frame, wanted = request
     known, _, first = frame.distinct(rows)
-    known, found = pd.Index(known), []
-    for codes in wanted:
-        places = known.get_indexer(codes)
-        here = np.flatnonzero(places >= 0)
-        found.append((here, rows.X[first[places[here]]]))
-    return found
+    return [(here, rows.X[first[places]]) for here, places in _look_up(known, wanted)]
 
 
 def combine_rows(middle, parts):
@@ -148,8 +158,10 @@ def _draw_rows(blocks, extents, middle, salts, count):
     while waiting:
         request = frame, [salts[i] for i in waiting], bound, blocks.n_blocks, buckets
         named = blocks.reduce(name_candidates, combine_candidates, request)
-        masses = blocks.reduce(sum_masses, add_up, (frame, [codes for codes, _ in named]))
-        for i, (codes, complete), mass in zip(waiting, named, masses, strict=True):
+        request = frame, [codes for codes, _ in named]
+        found = blocks.reduce(sum_masses, combine_masses, request)
+        for i, (codes, complete), (places, mass) in zip(waiting, named, found, strict=True):
+            mass = np.bincount(places, mass, len(codes))
             times = draws.coded_times(codes, salts[i], mass)
             if complete or (times <= bound).sum() >= count:
                 chosen = draws.first_to_come(times, count)
