@@ -66,7 +66,7 @@ def _filled(X, middle):
 def sum_buckets(rows, frame):
     """Return the weight of the rows of this block in each bucket of codes."""
     codes, mass, _ = frame.distinct(rows)
-    return [np.bincount(_buckets(codes), mass, BUCKETS).astype(np.float32)]
+    return np.bincount(_buckets(codes), mass, BUCKETS).astype(np.float32)
 
 
 def _buckets(codes):
@@ -119,11 +119,6 @@ def combine_masses(parts):
     ]
 
 
-def add_up(parts):
-    """Add lists of arrays in the order of the blocks."""
-    return [sum(arrays) for arrays in zip(*parts, strict=True)]
-
-
 def fetch_rows(rows, request):
     """Return, for each draw, the positions of its codes in this block, and their rows."""
     frame, wanted = request
@@ -154,7 +149,7 @@ def _draw_rows(blocks, extents, middle, salts, count):
     bound = (count + 8 * np.sqrt(count) + 20) / extents.mass
     buckets = None
     if blocks.n_blocks > FEW_BLOCKS:
-        (buckets,) = blocks.reduce(sum_buckets, add_up, frame)
+        buckets = blocks.reduce(sum_buckets, sum, frame)
     while waiting:
         request = frame, [salts[i] for i in waiting], bound, blocks.n_blocks, buckets
         named = blocks.reduce(name_candidates, combine_candidates, request)
