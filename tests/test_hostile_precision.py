@@ -135,6 +135,19 @@ def test_centres_of_weights_of_many_sizes(p, dtype, accuracy):
         assert error <= accuracy * np.ptp(x), seed
 
 
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-7), (np.float32, 1e-4)])
+@pytest.mark.parametrize("p", [2.7, 3.0, 3.5, 4.0])
+def test_a_search_that_begins_at_a_heavy_member(p, dtype, accuracy):
+    """Its curvature is zero at its own place, so only light members show in the first step."""
+    weights = np.array([1e-3, 1e-3, 1e5])
+    for imbalance in 10.0 ** np.arange(-7, -2):
+        x = np.array([0, 1, 0.5 + imbalance], dtype=dtype)[:, None]
+        problem = one_cluster_problem(x, p)
+        result = descend(x, weights, x[2:], np.ones(1), problem)
+        error = abs(result.centers[0, 0] - reference.center(x[:, 0], p, weights))
+        assert error <= accuracy, imbalance
+
+
 @pytest.mark.parametrize(("dtype", "tiny"), [(np.float64, 2.0**-200), (np.float32, 2.0**-40)])
 @pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 4.7, 9.0])
 def test_a_centre_far_from_members_of_a_tiny_range(p, dtype, tiny):

@@ -59,9 +59,9 @@ from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 # After this many passes the search bisects the bracket; after twice as many it ends. Ten passes
 # are usual; the limits only bound the work on data made to defeat the interpolation.
 PATIENCE = 40
-# At p > 2 the search ends only if a second estimate of the error, from the ratio of the last
-# two steps, is at most this many times the accepted error.
-BENT = 100
+# At p > 2 the search ends only if two other estimates of the error, from the ratio of the last
+# two steps and from members at the point, are at most this many times the accepted error.
+BENT = 10
 # Largest relative increase of a dispersion by the error of its centre, in tolerances.
 FELT = 30
 # Beyond this exponent the scale depends on the current estimate of the centre.
@@ -168,6 +168,8 @@ def refine(cell, sums, geometry):
         # The curvature shows where the gradient is not linear enough for that.
         curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
         bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
+        # Members at z add nothing to the curvature, but to the gradient beside z.
+        bent |= sums[MASS] * abs(way) ** (p - 1) > BENT * reach * scale * curvature
         exact &= not bent or rounded(target, single) == z
     else:
         value = gradient
