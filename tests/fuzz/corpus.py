@@ -130,17 +130,11 @@ CORPUS = [
     | {"without": [1, 2, 3, 4, 5, 6, 7]},
     {"what": "tables", "how": "numbers", "seed": 1600808970, "file": 59}
     | {"without": [0, 1, 3, 4, 5, 6, 7]},
-    # The header of a NumPy file that Python's tokenizer gives up on.
     # A search for a centre that begins at a heavy member.
     FIT
-    | {
-        "seed": 326239712,
-        "kind": "far_from_zero",
-        "rows": 20,
-        "columns": 15,
-        "dtype": "float64",
-    }
-    | {"weights": "wide", "n_clusters": 6, "p": 3.0, "init": "k-means++"},
+    | {"seed": 326239712, "kind": "far_from_zero", "rows": 20, "columns": 15}
+    | {"dtype": "float64", "weights": "wide", "n_clusters": 6, "p": 3.0, "init": "k-means++"},
+    # The header of a NumPy file that Python's tokenizer gives up on.
     {"what": "tables", "how": "inside", "seed": 717369485, "file": 25, "without": [1]},
     # A Feather file whose lengths ask for more than the file has.
     {"what": "tables", "how": "inside", "seed": 197765398, "file": 24},
