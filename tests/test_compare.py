@@ -468,7 +468,7 @@ class TestCompare:
         assert found.configurations.empty
         assert found.tests.empty
         assert found.improvement.empty
-        assert "no pair of them was run" in summary(found)
+        assert "no extractor was run with and without CAFE" in summary(found)
 
     def test_bad_input(self):
         with pytest.raises(ValueError, match=r"compare needs results .* status not found"):

@@ -1,4 +1,4 @@
-"""The paper's experiment and the comparison study: plan, run, store, compare."""
+"""Plan, run, store and evaluate the paper's experiment and the comparison study."""
 
 from cafelearn.experiments.grid import WorkersLost, run_grid
 from cafelearn.experiments.plan import METHODS, QUICK, Plan, Sample, Settings

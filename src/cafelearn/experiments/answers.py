@@ -1,7 +1,8 @@
 """Mean scores of the comparison study by configuration.
 
-A configuration is a data set under a regime. Methods are compared on the same versions: a
-version on which one method failed is left out for all methods of that configuration. All
+A configuration is a data set under a regime of noise, see `cafelearn.experiments.regimes`. It
+has one or more versions, which differ in their random numbers. Methods are compared on the same
+versions: if a method failed on a version, the version is left out for all methods. All
 configurations have the same weight, regardless of their number of versions.
 """
 
@@ -31,8 +32,8 @@ def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
     Returns
     -------
     results : DataFrame
-        A copy without the scores of failed runs, and with the column `accuracy`,
-        the mean of the four accuracies.
+        A copy in which failed runs have no scores, with the additional column `accuracy`, the
+        mean of `knn_5`, `knn_20`, `logistic_5` and `logistic_20`.
 
     Examples
     --------
@@ -75,8 +76,8 @@ def configuration_means(
     task : {"labels", "features"}, default="labels"
         Task of the runs.
     score : str, default=None
-        Column to average; ``None`` means "ari" for labels, and "accuracy", the mean of the
-        four accuracies, for features.
+        Column to average; ``None`` means "ari" for labels, and "accuracy" for features, see
+        :func:`check_study`.
 
     Returns
     -------
@@ -117,7 +118,7 @@ def by_regime(
     score: str | None = None,
     sets: tuple[str, ...] | None = None,
 ) -> pd.DataFrame:
-    """Compute the mean score of each method under each regime, over the data sets.
+    """Average the scores of each method over the data sets, by regime.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def by_regime(
 
 
 def by_dataset(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
-    """Compute the mean score of each method on each data set, over the regimes.
+    """Average the scores of each method over the regimes, by data set.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def _grouped(means, level, sets=None):
 
 
 def accuracies(results: pd.DataFrame) -> pd.DataFrame:
-    """Tabulate the four accuracies of each method under each regime, and their mean.
+    """Tabulate the accuracies of the classifiers, and their mean, by regime and method.
 
     Parameters
     ----------
@@ -203,8 +204,8 @@ def accuracies(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per regime and method; the columns are `knn_5`, `knn_20`, `logistic_5`,
-        `logistic_20` and `accuracy`.
+        One row per regime and method, with the columns `knn_5`, `knn_20`, `logistic_5`,
+        `logistic_20` and their mean, `accuracy`.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def accuracies(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute the median time of each method and task, over all completed runs.
+    """Compute the median run time of each method for each task.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     seconds : DataFrame
-        One row per method, one column per task.
+        One row per method, one column per task; failed runs are left out.
 
     Examples
     --------
@@ -259,7 +260,9 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute the share of CAFE's fits to all rows that have each finding, by regime.
+    """Compute the share of CAFE's fits with each finding, by regime.
+
+    Only the fits of the task "labels" are counted.
 
     Parameters
     ----------
@@ -269,7 +272,7 @@ def finding_shares(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     shares : DataFrame
-        One row per regime, one column per finding code.
+        One row per regime, one column per code of a :class:`~cafelearn.diagnosis.Finding`.
 
     Examples
     --------

@@ -32,7 +32,7 @@ METHOD_LABELS = {
 }
 SCORE_LABELS = {"labels": "ARI", "features": "accuracy"}
 TASK_LABELS = {"labels": "labels", "features": "features for unseen rows"}
-# A method within this distance of the best counts as equally good.
+# Configurations in which CAFE is behind by at most this difference of scores are not listed.
 CLOSE = 0.02
 
 
@@ -69,8 +69,8 @@ def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     Returns
     -------
     tables : dict of str to DataFrame
-        Means by regime of each task, average ranks, and median seconds. Tables of tasks that
-        were not run are left out.
+        Mean scores by regime for each task, average ranks, and median seconds. Tables of
+        tasks that were not run are left out.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def render(results: pd.DataFrame) -> str:
     Returns
     -------
     text : str
-        The text.
+        The tables, and a line with the number of failed runs.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def render(results: pd.DataFrame) -> str:
 
 
 def _task(results, task):
-    """Yield the tables of a task: by regime, by data set, ranks, winners."""
+    """Yield the tables of a task: means by regime and by data set, ranks, and winners."""
     score, what = SCORE_LABELS[task], TASK_LABELS[task]
     nine = by_regime(results, task, sets=datasets.names())
     pairs = [regime for regime in PAIRS if regime in nine.index]
@@ -169,7 +169,7 @@ def _task(results, task):
 
 
 def _frame(title, frame, digits=3, best=False):
-    """Format a table of numbers; with `best`, the best method of each row is in bold."""
+    """Format a table of numbers; with `best`, print the best score of each row in bold."""
     names = [frame.index.name or "", *(study_label(name) for name in frame.columns)]
     rows = [
         [escape(study_label(str(name))), *_cells(values, digits, best)]
@@ -179,7 +179,11 @@ def _frame(title, frame, digits=3, best=False):
 
 
 def _cells(values, digits, best):
-    """Format numbers, empty if missing; mark all values equal to the best after rounding."""
+    """Format the numbers of a row; missing ones are empty.
+
+    With `best`, print the highest score in bold, and all scores that round to the same number.
+    "hindsight" does not compete.
+    """
     texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
     rivals = texts.drop(ORACLE, errors="ignore")
     top = rivals[rivals != ""].astype(float).max() if best else None
@@ -216,7 +220,7 @@ def _ranks(ranking, what):
 
 
 def _winners(table, what):
-    """Yield the number of wins by regime, and the configurations where CAFE is behind."""
+    """Yield a table of wins by regime, and one of configurations in which CAFE is behind."""
     counts = table.groupby(["regime", "best"], sort=False).size().unstack(fill_value=0)
     counts = counts[[name for name in METHOD_LABELS if name in counts.columns]]
     yield _frame(f"Number of configurations won by each method: {what}", counts, 0)

@@ -1,7 +1,11 @@
-"""Comparison of results with the paper's: agreement, wins, tests, ranks and gain by group.
+"""Compare results with the paper's tables, and the methods with each other.
 
-Two methods are compared on the same noisy versions: a version that one of them lacks is left
-out for both.
+A configuration is a data set at one noise level and one noise scale; it has several noisy
+versions. A cell is one method in one configuration. A pair is an extractor (PCA, NMF or ICA)
+with CAFE, and the same extractor without CAFE, its baseline.
+
+Two methods are compared on the same versions: a version that one of them lacks is left out for
+both.
 """
 
 import textwrap
@@ -31,9 +35,9 @@ __all__ = [
     "summary",
 ]
 
-# Each extractor of the paper: with CAFE and without.
+# For each extractor of the paper, the method with CAFE and its baseline.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
-# Pairs of methods to test; those that were not run are left out.
+# Methods whose differences are tested, unless one of them was not run.
 HYPOTHESES = (
     *PAIRS.values(),
     *(
@@ -53,11 +57,11 @@ class Comparison:
     means : DataFrame
         Mean of each cell, see :func:`cell_means`.
     cells : DataFrame
-        The cells that are also in the paper, see :func:`against_published`.
+        Comparison of the cells with the published ones, see :func:`against_published`.
     agreement : DataFrame
-        Deviation of these cells from the published ones, see :func:`agreement`.
+        Summary of this comparison by group, see :func:`agreement`.
     pairs : DataFrame
-        CAFE against its baseline, one row per configuration and extractor, see
+        Difference between CAFE and its baseline for each configuration and extractor, see
         :func:`pair_differences`.
     configurations : DataFrame
         Configurations won by CAFE, see :func:`configurations_won`.
@@ -65,7 +69,7 @@ class Comparison:
         Paired tests over the configurations, see
         :func:`~cafelearn.experiments.ranking.paired_tests`.
     improvement : DataFrame
-        Gain by group, see :func:`improvement`.
+        Mean gain of CAFE by noise level, noise scale and data set, see :func:`improvement`.
     ranking : Ranking or None
         Ranks of all methods over the configurations; None if no configuration has all methods.
     paper_ranking : Ranking or None
@@ -102,8 +106,8 @@ def compare(results: pd.DataFrame) -> Comparison:
     ----------
     results : DataFrame
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
-        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` may be absent.
-        Data sets, methods and versions may be missing.
+        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
+        The results need not include all data sets, methods and versions.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def compare(results: pd.DataFrame) -> Comparison:
 
 
 def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute CAFE minus its baseline for each configuration and each of PCA, NMF and ICA.
+    """Compute the difference between CAFE and its baseline in each configuration.
 
     Parameters
     ----------
@@ -150,11 +154,18 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pairs : DataFrame
-        One row per configuration and extractor: `difference` of the mean ARI over the
-        versions that both methods have, its `standard_error` (paired; missing if there is one
-        version), the number `n` of those versions, `won` (whether the difference is above
-        zero), `published_difference`, and `shared`, whether the paper's table has the same
-        winner (missing if the configuration is not in the paper).
+        One row per configuration and extractor (PCA, NMF and ICA), with these columns:
+
+        - `difference` : mean ARI with CAFE minus mean ARI without, over the versions that both
+          methods have;
+        - `standard_error` : standard error of this paired difference; missing if there is only
+          one version;
+        - `n` : the number of versions;
+        - `won` : whether the difference is above zero;
+        - `published_difference` : the difference of the means in the paper's tables;
+        - `shared` : whether the paper's tables have the same winner.
+
+        The last two are missing if the configuration is not in the paper.
 
     Examples
     --------
@@ -180,10 +191,10 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
 def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     """Find the configurations in which CAFE beats its baseline for most of the extractors.
 
-    This is the paper's rule. Applied to its tables, it gives 21 of 27 configurations at the
-    lower noise level and 27 of 27 at the higher. The sum is the 48 of 54 that the paper
-    states, and the losses are the six exceptions that it lists. However, the text of the paper
-    counts five exceptions, and 22 wins of 27 at the lower level.
+    This is the paper's rule. Applied to the paper's tables, it gives 21 wins of 27 at the lower
+    noise level and 27 of 27 at the higher. The sum is 48 of 54, as the paper states, and the
+    six losses are the exceptions that the paper lists. However, its text counts only five
+    exceptions, and 22 wins of 27 at the lower level.
 
     Parameters
     ----------
@@ -193,10 +204,10 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     configurations : DataFrame
-        One row per configuration: the numbers of `pairs` and `wins`; `won`, whether more than
-        half of the pairs are wins; `published_won`, the same for these pairs in the paper's
-        tables; and `shared`, whether both agree. The last two are missing if the configuration
-        is not in the paper.
+        One row per configuration: the number of `wins` of CAFE, the number of `pairs`, `won`
+        (whether CAFE wins more than half of the pairs), `published_won` (whether it does so in
+        the paper's tables) and `shared` (whether `won` and `published_won` agree). The last two
+        are missing if the configuration is not in the paper.
 
     Examples
     --------
@@ -227,7 +238,7 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def improvement(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute the mean gain of CAFE over its baseline by level, scale and data set.
+    """Compute the mean gain of CAFE over its baseline by noise level, scale and data set.
 
     Parameters
     ----------
@@ -237,16 +248,22 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per group and extractor, and one per group for the mean of the extractors
-        (`extractor` is "all"): `by`, `group`, `extractor`, number of `configurations`,
-        `difference` (CAFE minus its baseline, averaged over the configurations), its
-        `standard_error`, and `published`, the same mean from the paper's tables (missing if a
-        configuration is not in the paper).
+        One row per group of configurations and extractor, and one per group for the mean of
+        the extractors (`extractor` is "all"). The columns are:
+
+        - `by`, `group` : the column that defines the groups, and its value in this group;
+          `by` is "all" for the group of all configurations;
+        - `extractor` : the extractor, or "all";
+        - `configurations` : the number of configurations in the group;
+        - `difference`, `standard_error` : CAFE minus its baseline, averaged over the
+          configurations, and its standard error;
+        - `published` : the mean difference in the paper's tables; missing if a configuration
+          is not in the paper.
 
     Notes
     -----
-    The standard error describes the variation if the noise were drawn again for the same
-    configurations. It is missing if a configuration has a single version.
+    The standard error is for new draws of the noise in the same configurations. It is missing
+    if a configuration has a single version.
 
     Examples
     --------
@@ -347,7 +364,10 @@ def _say_agreement(comparison):
 def _say_wins(comparison):
     pairs, won = comparison.pairs, comparison.configurations
     if pairs.empty:
-        return ["CAFE against its baselines: no pair of them was run."]
+        return [
+            "CAFE against its baselines: no extractor was run with and without CAFE on the "
+            "same data."
+        ]
     lines = [f"Configurations where CAFE wins most of its pairs: {_tally(won)}."]
     for level, some in won.groupby("noise_level"):
         lines.append(f"  At level {level:g}: {_tally(some)}.")
@@ -357,7 +377,7 @@ def _say_wins(comparison):
         odd = pairs[pairs["shared"].eq(False).fillna(False)]
         clear = int((odd["difference"].abs() > 2 * odd["standard_error"]).sum())
         line += f"; the paper has the same winner in {same} of {known}"
-        line += f", and {clear} of the rest are more than two standard errors from a draw"
+        line += f", and {clear} of the other differences exceed two standard errors"
     return [*lines, f"{line}."]
 
 
@@ -391,7 +411,7 @@ def _say_improvement(table):
 def _say_tests(tests):
     if tests.empty:
         return []
-    lines = ["Wilcoxon's test over configurations, mean difference and p by Holm's rule:"]
+    lines = ["Wilcoxon's test over configurations: mean difference and Holm-adjusted p-value:"]
     of_cafe = tests["method"].isin([method for method, _ in PAIRS.values()])
     groups = [tests[of_cafe]]
     groups += [some for _, some in tests[~of_cafe].groupby("method", sort=False)]
@@ -439,13 +459,16 @@ def _means(by_version):
 
 
 def _difference(table, method, other):
-    """Compute the differences of two methods; the result is empty if one was not run."""
+    """Return the scores of `method` minus those of `other`; empty if one was not run."""
     absent = pd.Series(np.nan, index=table.index)
     return (table.get(method, absent) - table.get(other, absent)).dropna()
 
 
 def _differences(table, with_mean=False):
-    """Compute CAFE minus baseline in long form, optionally with the mean of the extractors."""
+    """Return CAFE minus baseline for each extractor, in long form.
+
+    With `with_mean`, the extractor "all" has the mean over the extractors.
+    """
     wide = pd.DataFrame({name: _difference(table, *pair) for name, pair in PAIRS.items()})
     wide = wide.dropna(axis=1, how="all")
     if with_mean:

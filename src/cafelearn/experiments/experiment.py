@@ -15,18 +15,18 @@ LIBRARIES = ("cafelearn", "numpy", "scipy", "scikit-learn", "numba", "umap-learn
 
 
 class Experiment(ABC):
-    """Samples, methods to run on them, and the records of the runs.
+    """Base class of experiments: samples, methods to run on them, and records of the runs.
 
-    A sample is a NamedTuple that begins with the name of a data set. A record is a NamedTuple
-    of the fields of the sample, `method`, `status` ("done" or "failed") and further fields
-    with default values, among them `seconds`, `traceback` and `libraries`.
+    A sample is a NamedTuple whose first field is the name of a data set. A record is a
+    NamedTuple with the fields of the sample, then `method`, `status` ("done" or "failed") and
+    fields with default values, among them `seconds`, `traceback` and `libraries`.
 
     Subclasses are frozen dataclasses without fields, so all instances of a class are equal.
     """
 
     file: str  # name of the file of records
     record: type
-    quick: object  # settings for compiling a method
+    quick: object  # settings of the short runs that compile a method
 
     @classmethod
     def key(cls):
@@ -39,11 +39,11 @@ class Experiment(ABC):
         """Make the data of a sample."""
 
     def shares(self, sample, method):
-        """Check whether a method uses the result of `share`."""
+        """Check whether a method uses the result that `share` computes."""
         return False
 
     def share(self, sample, settings, data):
-        """Compute the result that several methods share."""
+        """Compute the result that several methods use, such as a clustering."""
         raise NotImplementedError
 
     @abstractmethod
@@ -52,18 +52,18 @@ class Experiment(ABC):
 
     @abstractmethod
     def trial(self, sample):
-        """Return a small sample of the same kind, with which methods are compiled."""
+        """Return a small sample of the same kind, for short runs that compile a method."""
 
     def similar(self, sample):
-        """Return a key that samples with about the same run time share."""
+        """Return a key that is equal for samples with about the same run time."""
         return sample.dataset
 
     @abstractmethod
     def foresee(self, sample, method):
-        """Predict the seconds of a run, up to a constant factor."""
+        """Predict the run time, up to a constant factor."""
 
     def own_seconds(self, record):
-        """Return the seconds of a run, excluding those counted in another record."""
+        """Return the run time without a shared result that another record accounts for."""
         return record.seconds
 
     def try_share(self, sample, settings, data=None):
@@ -99,7 +99,7 @@ class Experiment(ABC):
         try:
             data = self.load(sample)
         except Exception:
-            data = None  # each run tries again, and records the failure
+            data = None  # each run below loads again, and records the failure
         shared = None
         for method in methods:
             if self.shares(sample, method) and shared is None:
@@ -109,7 +109,7 @@ class Experiment(ABC):
 
 @contextmanager
 def measuring():
-    """Run the body on one thread and measure `seconds` and `warnings`."""
+    """Run the body on one thread, and record its `seconds` and its `warnings`."""
     measured = SimpleNamespace(seconds=None, warnings="")
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
@@ -122,7 +122,7 @@ def measuring():
 
 @lru_cache(maxsize=1)
 def libraries():
-    """Return the versions of the libraries that affect the numbers."""
+    """Return the versions of the libraries that affect the results."""
     versions = []
     for name in LIBRARIES:
         try:

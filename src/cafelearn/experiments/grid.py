@@ -23,9 +23,9 @@ def run_grid(
 ) -> Progress:
     """Execute the runs of a plan that are not yet in the directory.
 
-    The record of each run is committed to the directory when the run ends. Call the function
-    again to resume an interrupted experiment; the results depend neither on interruptions nor
-    on the number of workers.
+    The record of each run is written to the directory when the run ends. To resume an
+    interrupted experiment, call the function again. Neither interruptions nor the number of
+    workers affect the results.
 
     Parameters
     ----------
@@ -34,16 +34,17 @@ def run_grid(
     directory : str or path
         Directory of the records; it is created if it does not exist.
     n_jobs : int, default=None
-        Number of worker processes, each with one thread; -1 means one per core, and ``None``
-        executes the runs in this process.
+        Number of worker processes, each with one thread; -1 means one per core. ``None`` and 1
+        execute the runs in this process.
     scheduler : str or distributed.Client, default=None
-        Address of a Dask scheduler, or a client, whose workers execute the runs instead. They
-        need no access to the directory. For accurate timings, use workers with one thread
-        each.
+        Address of a Dask scheduler, or a client. If given, the runs are executed by its
+        workers, and `n_jobs` is ignored. The workers need no access to the directory. For
+        accurate run times, use workers with one thread each.
     retry_failed : bool, default=False
         Repeat failed runs.
     progress : callable, default=None
-        Called with a Progress (done, total, failed, elapsed, remaining) as runs end.
+        Called with a Progress (done, total, failed, elapsed, remaining) at the start and
+        whenever runs have ended.
 
     Returns
     -------

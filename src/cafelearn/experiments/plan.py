@@ -8,7 +8,7 @@ import numpy as np
 
 from cafelearn import datasets
 
-# Methods of the paper in the order of its tables, then methods that are not in the paper.
+# The paper's eight methods in the order of its tables, then three others.
 METHODS = (
     "autoencoder",
     "umap",
@@ -34,7 +34,7 @@ def named_seed(name):
 
 
 class Sample(NamedTuple):
-    """One noisy data set."""
+    """One noisy version of a data set."""
 
     dataset: str
     noise_level: float
@@ -51,16 +51,16 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """Numbers of starts and exponents of the methods.
+    """Exponents and numbers of starts of the methods.
 
     Parameters
     ----------
     n_init : int, default=50
-        Starts of mwk-means at each exponent, of NMF, of ICA and of the autoencoder.
+        Number of starts of NMF, ICA, the autoencoder, and mwk-means at each exponent.
     kmeans_n_init : int, default=100
-        Random starts of k-means on the extracted features.
+        Number of random starts of k-means.
     exponents : tuple of float, default=(1.1, 1.5, 2.0, 3.0)
-        Exponents that CAFE chooses from.
+        Exponents of mwk-means to choose from.
 
     Examples
     --------
@@ -88,13 +88,13 @@ class Plan:
     methods : sequence of str, default=all eleven
         Names as in ``cafelearn.experiments.METHODS``.
     levels : sequence of float, default=(0.2, 0.4)
-        Shares of the (class, feature) pairs that are corrupted.
+        Noise levels: shares of the (class, feature) pairs to which noise is added.
     scales : sequence of float, default=(1.0, 2.0, 5.0)
-        Standard deviations of the noise, in units of a feature's range.
+        Noise scales: standard deviations of the noise, in units of the feature's range.
     versions : int, default=20
         Number of noisy versions of each data set at each level and scale.
     settings : Settings, default=Settings()
-        Numbers of starts and exponents of the methods.
+        Exponents and numbers of starts of the methods.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Plan:
         check_versions(self.versions)
 
     def samples(self) -> list:
-        """List all noisy data sets: the first version of each, then the second, and so on."""
+        """List all samples: the first version of each data set, then the second, and so on."""
         return [
             Sample(dataset, level, scale, version)
             for version in range(self.versions)
@@ -132,7 +132,7 @@ class Plan:
         ]
 
     def __len__(self):
-        """Number of runs."""
+        """Return the number of runs."""
         n_cells = len(self.datasets) * len(self.levels) * len(self.scales)
         return n_cells * self.versions * len(self.methods)
 
@@ -144,7 +144,7 @@ def choose_names(what, chosen, known):
         if name not in known:
             raise ValueError(f"Plan needs {what} among {', '.join(known)}; got {name!r}.")
     if not chosen:
-        raise ValueError(f"Plan needs at least one of {what}, got none.")
+        raise ValueError(f"Plan needs at least one entry in {what}, got none.")
     return tuple(name for name in known if name in chosen)
 
 
@@ -157,8 +157,10 @@ def check_versions(versions):
 def _numbers(what, values, low, high):
     values = tuple(sorted({float(value) for value in np.atleast_1d(values)}))
     if not values:
-        raise ValueError(f"Plan needs at least one of {what}, got none.")
+        raise ValueError(f"Plan needs at least one entry in {what}, got none.")
     for value in values:
         if not low <= value <= high or value == np.inf:
-            raise ValueError(f"Plan needs {what} between {low:g} and {high:g}, got {value:g}.")
+            raise ValueError(
+                f"Plan needs finite {what} between {low:g} and {high:g}, got {value:g}."
+            )
     return values

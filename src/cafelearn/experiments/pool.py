@@ -11,7 +11,7 @@ from cafelearn._parent import end_with
 from cafelearn.experiments.progress import Clock
 from cafelearn.experiments.store import Store
 
-# Give up after workers were lost this many times in a row without a completed run.
+# Give up if workers are lost this many times in a row without a completed run in between.
 LOSSES = 3
 
 
@@ -30,9 +30,9 @@ def run_all(
     retry_failed=False,
     progress=None,
 ):
-    """Run the methods of each sample in `todo`, except runs already in the directory.
+    """Execute the runs in `todo`, a list of (sample, methods), that the directory lacks.
 
-    `todo` is a list of (sample, methods). The options are those of `run_grid`.
+    The options are those of `run_grid`. Return the final Progress.
     """
     report = progress if progress is not None else lambda state: None
     total = sum(len(methods) for _, methods in todo)
@@ -57,9 +57,12 @@ def _here(experiment, todo, settings, store):
 
 
 def _in_processes(experiment, todo, settings, store, n_jobs):
-    """Run in processes that commit their own records; if one dies, only its run is lost."""
+    """Use worker processes, which commit their own records.
+
+    If a worker dies, only its current run is lost.
+    """
     directory, losses = str(store.path.parent), 0
-    # Workers run this first, before the slow imports of their tasks.
+    # Each worker watches this process before the slow imports of its first task.
     watch = {"initializer": end_with, "initargs": (os.getpid(),)}
     while todo:
         before = store.ended(include_failed=False)
@@ -81,13 +84,13 @@ def _in_processes(experiment, todo, settings, store, n_jobs):
                     f"completed run (out of memory?), at or near {names}. All completed runs "
                     "are saved."
                 ) from error
-        # The lost workers may have committed runs that they did not report.
+        # The lost workers may have committed records that they did not return.
         yield store.records()
         todo = _remaining(todo, done)
 
 
 def _on_cluster(experiment, todo, settings, store, scheduler):
-    """Submit a task for each run and each shared result; commit the records in this process."""
+    """Submit a task for each run and each shared result, and commit the records here."""
     from distributed import Client, as_completed
 
     own = not isinstance(scheduler, Client)
@@ -109,7 +112,7 @@ def _on_cluster(experiment, todo, settings, store, scheduler):
             if run.status == "finished":
                 record = run.result()
             else:
-                # The scheduler gives up on a run after several of its workers have died.
+                # Dask gives up on a task after several workers have died while executing it.
                 record = experiment.fail(sample, method, repr(run.exception()))
             store.add(record)
             yield [record]

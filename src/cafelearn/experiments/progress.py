@@ -8,22 +8,25 @@ from cafelearn.experiments.run import GRID
 
 
 class Progress(NamedTuple):
-    """The state of an experiment."""
+    """The state of an experiment: numbers of runs, and times in seconds."""
 
-    done: int
+    done: int  # including failed runs
     total: int
-    failed: int
+    failed: int  # in this call
     elapsed: float
-    remaining: float | None  # seconds; None until a run has ended
+    remaining: float | None  # None until a run has succeeded
 
 
 class Clock:
-    """Estimate the remaining time from the cost of completed runs.
+    """Estimate the remaining time: the expected cost of the remaining runs, over the speed.
 
-    The expected cost of a run, in seconds, is the mean over completed runs of similar samples
-    with the same method or, if there are none, a prior calibrated by all runs so far. The
-    speed is the completed cost per second of elapsed time, so it accounts for the number of
-    workers. It is measured from the first report on, because workers take time to start.
+    The cost of a run is its time on one core. Its expected value is the mean over the
+    successful runs of the same method on similar samples. If there are none, it is the
+    prediction of `Experiment.foresee`, scaled so that the predictions for the successful runs
+    add up to their total cost.
+
+    The speed is the completed cost per second, so it depends on the number of workers. It is
+    measured from the first call of `count` on, because workers take time to start.
     """
 
     def __init__(self, todo, total, now=time.monotonic, experiment=GRID):
@@ -40,7 +43,7 @@ class Clock:
         self._failed, self._first = 0, None
 
     def count(self, records):
-        """Count runs that have ended, ignoring repeated records; return the progress."""
+        """Count the runs of new records, ignoring repeated ones, and return the progress."""
         for record in records:
             kind = self._left.pop(record[: len(self._experiment.key())], None)
             if kind is None:

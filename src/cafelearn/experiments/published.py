@@ -22,11 +22,13 @@ __all__ = [
     "published",
 ]
 
-# A configuration; the paper has 9 x 2 x 3 = 54 of them.
+# Columns that identify a configuration; the paper has 9 x 2 x 3 = 54 of them.
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
+# Columns that identify a cell of the tables.
 CELL = [*CONFIGURATION, "method"]
 PUBLISHED_VERSIONS = 20
-# Variances of the rounding errors of means (3 decimals) and standard deviations (2 decimals).
+# Variances of the rounding errors of the published means (three decimals) and standard
+# deviations (two decimals).
 MEAN_ROUNDING = 0.001**2 / 12
 STD_ROUNDING = 0.01**2 / 12
 
@@ -91,7 +93,7 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
     ----------
     results : DataFrame
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
-        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` may be absent.
+        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
     caller : str
         Name of the caller for error messages.
     need_done : bool, default=False
@@ -100,7 +102,7 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
     Returns
     -------
     results : DataFrame
-        A copy with those nine columns, in which failed runs have no `ari`.
+        A copy with these nine columns, in which failed runs have no `ari` and no `nmi`.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
 
 
 def cell_means(results: pd.DataFrame) -> pd.DataFrame:
-    """Compute mean and standard deviation over the noisy versions for each cell.
+    """Compute the mean and the standard deviation of each cell over its noisy versions.
 
     Parameters
     ----------
@@ -144,9 +146,9 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     cells : DataFrame
-        One row per data set, level, scale and method, with the columns `mean_ari`, `std_ari`
-        (missing for a single version), `n` (number of completed versions), `failed` (number
-        of runs without an ARI, which are left out), `mean_nmi` and `mean_seconds`.
+        One row per data set, noise level, noise scale and method, with the columns `mean_ari`,
+        `std_ari` (missing for a single version), `n` (number of versions with an ARI),
+        `failed` (number of versions without an ARI), `mean_nmi` and `mean_seconds`.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_published(results: pd.DataFrame) -> pd.DataFrame:
-    """Compare each cell with the published one.
+    """Compare each cell with the published value.
 
     Parameters
     ----------
@@ -181,17 +183,21 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     cells : DataFrame
-        One row per cell, in the paper's order: `ours`, `ours_std`, `n`, `failed`,
-        `published`, `published_std`, `z` and `degrees_of_freedom`.
+        One row per cell that is also in the paper, in the paper's order. `ours` and `ours_std`
+        are the mean and the standard deviation of the results, `published` and `published_std`
+        those of the paper; `n` and `failed` are as in :func:`cell_means`; `z` and
+        `degrees_of_freedom` are explained below.
 
     Notes
     -----
     z is the difference of the means divided by its standard error, the square root of
     ``ours_std**2 / n + (published_std**2 + 0.01**2 / 12) / 20 + 0.001**2 / 12``. The terms
     with 12 are the variances of the rounding errors of the published standard deviation and
-    mean. With a single version there is no z. If both means estimate the same number, z has
-    roughly Student's distribution with Welch's `degrees_of_freedom`; with few versions it
-    differs noticeably from the normal distribution.
+    mean. With a single version, z is missing.
+
+    If both means estimate the same number, z approximately follows Student's t distribution
+    with Welch's `degrees_of_freedom`. With few versions, this distribution differs noticeably
+    from the normal distribution.
 
     Examples
     --------
@@ -218,7 +224,7 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """Summarise the deviation of the cells from the published ones.
+    """Summarise the deviations from the published means, over all cells and by group.
 
     Parameters
     ----------
@@ -228,11 +234,16 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row for all cells (`by` is "all"), then one per method, data set, level and scale.
-        Columns: `by`, `group`, `cells` (those with a z), `within_2` (share of them with
-        ``abs(z) <= 2``), `expected` (the share expected of a repetition of the paper's
-        experiment), `rms_z` (slightly above 1 for such a repetition) and `mean_difference`
-        (ours minus published).
+        One row for all cells, then one per method, data set, noise level and noise scale.
+        Cells without a z are left out. The columns are:
+
+        - `by`, `group` : the column that defines the groups, and its value in this group;
+          `by` is "all" in the first row;
+        - `cells` : the number of cells;
+        - `within_2` : the share of cells with ``abs(z) <= 2``;
+        - `expected` : the share expected of a repetition of the paper's experiment;
+        - `rms_z` : the root mean square of z, slightly above 1 for such a repetition;
+        - `mean_difference` : the mean of `ours` minus `published`.
 
     Examples
     --------
@@ -257,7 +268,7 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_group(value: object) -> str:
-    """Format a data set, method, level or scale as text.
+    """Format a data set, method, noise level or noise scale as text.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Comparison of methods over many blocks: average ranks, critical difference, paired tests.
+"""Compare methods over many blocks: average ranks, critical difference and paired tests.
 
-After J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of
-Machine Learning Research 7, 2006. A block is a configuration of the experiment: a data set
-at one level and scale of noise.
+A block is a configuration of an experiment, such as a data set at one level and one scale of
+noise. The methods are those of J. Demšar, "Statistical comparisons of classifiers over multiple
+data sets", Journal of Machine Learning Research 7, 2006.
 """
 
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ class Ranking(NamedTuple):
     difference : float
         Critical difference of Nemenyi's test; NaN for a single method.
     groups : list of tuple of str
-        Methods without a significant difference, see :func:`cliques`.
+        Groups of methods without significant differences, see :func:`cliques`.
     friedman : Outcome
         Friedman's test of equal ranks; NaN for fewer than three methods.
 
@@ -66,7 +66,7 @@ class Ranking(NamedTuple):
 
 
 def average_ranks(scores: pd.DataFrame) -> pd.Series:
-    """Compute the average rank of each method; rank 1 is the best score of a block.
+    """Compute the average rank of each method; the best score of a block has rank 1.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> f
     n_blocks : int
         Number of blocks, at least 1.
     alpha : float, default=0.05
-        Level of the test, for all pairs of methods together.
+        Significance level of the test, for all pairs of methods together.
 
     Returns
     -------
     difference : float
-        ``q * sqrt(k * (k + 1) / (6 * n))``, with q the upper quantile of the studentized
-        range for k methods, divided by the square root of 2.
+        ``q * sqrt(k * (k + 1) / (6 * n))`` for k methods and n blocks. q is the quantile of
+        the studentized range for k methods at 1 - `alpha`, divided by the square root of 2.
 
     Examples
     --------
@@ -137,8 +137,8 @@ def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     Returns
     -------
     groups : list of tuple of str
-        Every maximal group of two or more methods whose ranks differ by less than
-        `difference`, best first.
+        All maximal groups of two or more methods whose ranks differ by less than
+        `difference`. Groups and the methods in them are sorted by rank, the best first.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
     scores : DataFrame of shape (n_blocks, n_methods)
         Scores; higher is better.
     alpha : float, default=0.05
-        Level of Nemenyi's test.
+        Significance level of Nemenyi's test.
 
     Returns
     -------
@@ -207,9 +207,9 @@ def rank_methods(scores: pd.DataFrame, alpha: float = 0.05) -> Ranking:
 
     Notes
     -----
-    The tests assume independent blocks. The configurations of one data set are not
-    independent, so both the groups and the p-values are too small for conclusions about new
-    data sets.
+    The tests assume independent blocks, but the configurations of one data set are dependent.
+    For conclusions about new data sets, the p-values are therefore too small, and so are the
+    groups without significant differences.
 
     Examples
     --------
@@ -241,8 +241,8 @@ def signed_rank(differences: Iterable[float]) -> Outcome:
     Returns
     -------
     test : Outcome
-        The `statistic` (the smaller of the two sums of ranks) and the `p_value`, which is 1
-        if all differences are zero.
+        The `statistic`, which is the smaller of the rank sums of positive and of negative
+        differences, and the `p_value`, which is 1 if all differences are zero.
 
     Examples
     --------
@@ -269,8 +269,8 @@ def holm(p_values: Iterable[float]) -> np.ndarray:
     Returns
     -------
     adjusted : ndarray of shape (n_tests,)
-        Adjusted p-values in the order given. A hypothesis is rejected at a level if its
-        adjusted p-value is at most that level.
+        Adjusted p-values, in the given order. A hypothesis is rejected if its adjusted p-value
+        is at most the significance level.
 
     Examples
     --------
@@ -300,14 +300,14 @@ def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFra
     Returns
     -------
     tests : DataFrame
-        One row per pair: `method`, `other`, the number of `configurations` (blocks), the
-        numbers of them that the method `wins` and `loses`, `mean_difference`,
-        `median_difference`, `statistic`, two-sided `p_value`, and `p_holm`, the p-value
-        adjusted for the number of pairs.
+        One row per pair: the methods, `method` and `other`; the number of blocks,
+        `configurations`; the numbers of blocks that `method` `wins` and `loses`;
+        `mean_difference` and `median_difference`; and the `statistic`, the two-sided `p_value`
+        and the adjusted p-value, `p_holm`.
 
     Notes
     -----
-    The test assumes independent blocks. Configurations of one data set are not independent,
+    The test assumes independent blocks, but the configurations of one data set are dependent,
     so the p-values do not generalise beyond these data sets.
 
     Examples

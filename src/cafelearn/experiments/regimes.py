@@ -1,4 +1,4 @@
-"""The data of the study "How good are the answers": sets, regimes of noise, generators."""
+"""Data of the comparison study: data sets under several regimes of noise, and generators."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ from cafelearn.datasets import corrupt, load
 from cafelearn.experiments.plan import LEVELS, SCALES, Sample, named_seed
 from cafelearn.experiments.run import noisy_data
 
-# Share of noisy (class, feature) pairs in the regimes "heavy" and "zeros".
+# Share of corrupted (class, feature) pairs in the regimes "heavy" and "zeros".
 LEVEL = 0.4
 # The paper's noise settings, named by level and scale.
 PAIRS = {f"pairs {level:g}/{scale:g}": (level, scale) for level in LEVELS for scale in SCALES}
 REGIMES = ("clean", *PAIRS, "columns", "heavy", "zeros", "generated")
-# Data sets of scikit-learn.
+# Data sets from scikit-learn; wdbc is its breast cancer data.
 BUNDLED = ("digits", "wdbc", "wine")
 GENERATED = ("categories", "counts", "subspaces")
 
@@ -53,15 +53,16 @@ def case_data(case: Case) -> Labelled:
         Data set, regime and version. The regimes are:
 
         - "clean": the original data.
-        - "pairs LEVEL/SCALE": the paper's noise. For the paper's data sets, the rows are those
-          of its experiment, see :func:`~cafelearn.experiments.noisy_data`.
-        - "columns": columns of uniform noise are appended, as many as there are features.
-        - "heavy": 40% of the (class, feature) pairs get heavy-tailed noise, from Student's t
-          distribution with 2 degrees of freedom, in units of the feature's range.
-        - "zeros": in 40% of the pairs each value is, with probability 1/2, replaced by the
-          smallest value of the feature.
-        - "generated": the rows are drawn by the generator that is given as the data set; the
-          version determines their number and values.
+        - "pairs LEVEL/SCALE": the paper's noise, see :func:`~cafelearn.datasets.corrupt`. For
+          the paper's data sets, the data are those of its experiment, see
+          :func:`~cafelearn.experiments.noisy_data`.
+        - "columns": as many columns of uniform noise as there are features are appended.
+        - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of
+          the feature's range, is added to 40% of the (class, feature) pairs.
+        - "zeros": in 40% of the (class, feature) pairs, each value is replaced by the smallest
+          value of the feature with probability 1/2.
+        - "generated": the data set names a generator, which draws the rows. The version
+          determines its random numbers.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def make_subspaces(rng):
 
 
 def make_counts(rng):
-    """Generate logs of overdispersed counts with excess zeros; some means differ by class."""
+    """Generate log counts, overdispersed and with excess zeros; some means differ by class."""
     k, m = int(rng.integers(2, 9)), int(rng.integers(10, 61))
     y = _draw_classes(rng, k)
     mean = rng.gamma(2, 2, m) * np.exp(rng.normal(0, 1, (k, m)) * (rng.random((k, m)) < 0.4))
@@ -132,7 +133,7 @@ def make_counts(rng):
 
 
 def make_categories(rng):
-    """Generate one-hot columns of categorical variables, some of which separate classes."""
+    """Generate one-hot columns of categorical variables; some distributions differ by class."""
     k, m = int(rng.integers(2, 7)), int(rng.integers(5, 16))
     y = _draw_classes(rng, k)
     columns = []
@@ -147,7 +148,7 @@ def make_categories(rng):
 
 
 def _draw_classes(rng, k):
-    """Draw the classes of 200 to 1,200 rows; expected class sizes differ up to fourfold."""
+    """Draw the classes of 200 to 1,200 rows; expected sizes differ by a factor of up to 4."""
     shares = rng.uniform(1, 4, k)
     y = rng.choice(k, int(rng.integers(200, 1201)), p=shares / shares.sum())
     y[:k] = np.arange(k)

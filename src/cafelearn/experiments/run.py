@@ -30,8 +30,8 @@ __all__ = [
     "run_method",
 ]
 
-# Expected seconds per million entries of data on one core; LITTLE is for all other methods.
-# Only the ratios matter, and only until runs of the same data set and method have ended.
+# Expected seconds on one core per million entries of data; LITTLE is for all other methods.
+# Only the ratios matter, and only until a run of the method on the same data set has ended.
 PRIOR = {
     "autoencoder": 90.0,
     "umap": 80.0,
@@ -55,17 +55,17 @@ class Record(NamedTuple):
     status: str  # "done" or "failed"
     ari: float | None = None
     nmi: float | None = None
-    seconds: float | None = None  # of the method, including its sweep
-    sweep_seconds: float | None = None  # the part of `seconds` that all CAFE variants share
-    p: float | None = None
-    k_found: int | None = None
+    seconds: float | None = None  # including the sweep
+    sweep_seconds: float | None = None  # time of the sweep, see Sweep
+    p: float | None = None  # exponent that the sweep chose
+    k_found: int | None = None  # number of clusters that are not empty
     warnings: str = ""
     traceback: str = ""
     libraries: str = ""
 
 
 class Noisy(NamedTuple):
-    """A scaled noisy data set with its classes and its noise pairs."""
+    """A scaled noisy data set, its classes and its corrupted (class, feature) pairs."""
 
     X: np.ndarray
     y: np.ndarray
@@ -73,9 +73,9 @@ class Noisy(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The chosen clustering of mwk-means, which all CAFE variants share, and its cost.
+    """Result of the sweep, which fits mwk-means at each exponent and chooses a clustering.
 
-    The sweep fits mwk-means at each exponent and chooses one of the clusterings.
+    The method mwk-means and all variants of CAFE use the chosen clustering.
     """
 
     p: float
@@ -92,12 +92,13 @@ def noisy_data(sample: Sample) -> Noisy:
     Parameters
     ----------
     sample : Sample
-        The noisy data set.
+        Data set, noise level, noise scale and version.
 
     Returns
     -------
     noisy : Noisy
-        The rows `X`, the classes `y` and the boolean array `noise_pairs` of shape (k, m).
+        The rows `X`, the classes `y`, and `noise_pairs`, a boolean array of shape
+        (n_classes, n_features) that is True for the corrupted pairs.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def noisy_data(sample: Sample) -> Noisy:
 
 
 def find_sweep(sample, settings, data=None):
-    """Fit mwk-means at each exponent on one thread, and choose a clustering as in the paper."""
+    """Fit mwk-means at each exponent, and choose a clustering as in the paper."""
     X, y, _ = noisy_data(sample) if data is None else data
     with measuring() as measured:
         k = _n_classes(y)
@@ -151,7 +152,7 @@ class Grid(Experiment):
         return noisy_data(sample)
 
     def shares(self, sample, method):
-        """Check whether a method uses the sweep of mwk-means."""
+        """Check whether a method uses the sweep."""
         return method == "mwk-means" or method.startswith("cafe")
 
     def share(self, sample, settings, data):
@@ -159,7 +160,7 @@ class Grid(Experiment):
         return find_sweep(sample, settings, data)
 
     def measure(self, sample, method, settings, data, shared):
-        """Cluster with a method and compare the clusters with the classes."""
+        """Cluster the data with a method, and compare the clusters with the classes."""
         with measuring() as measured:
             labels = _labels(sample, method, settings, shared, data)
         swept = self.shares(sample, method)
@@ -176,15 +177,15 @@ class Grid(Experiment):
         }
 
     def trial(self, sample):
-        """Return a sample of Iris."""
+        """Return a sample of Iris, which is small."""
         return Sample("iris", 0.2, 1.0, 0)
 
     def foresee(self, sample, method):
-        """Predict seconds in proportion to the size of the data."""
+        """Predict a run time in proportion to the size of the data."""
         return PRIOR.get(method, LITTLE) * _size(sample.dataset)
 
     def own_seconds(self, record):
-        """Count the cost of the shared sweep once, with the method mwk-means."""
+        """Return the run time; the sweep counts only in the record of mwk-means."""
         return record.seconds - (0 if record.method == "mwk-means" else record.sweep_seconds)
 
 
@@ -201,21 +202,23 @@ def run_method(sample, method, settings, found=None, data=None):
     method : str
         The method.
     settings : Settings
-        Numbers of starts and exponents.
+        Exponents and numbers of starts.
     found : Sweep or str, optional
-        The sweep of this sample, or the traceback of its failure, if the method needs a sweep.
+        The sweep of this sample, or the traceback of its failure. By default it is computed if
+        the method uses it.
     data : Noisy, optional
-        The data of this sample, if available.
+        The data of this sample. By default they are computed.
 
     Returns
     -------
     record : Record
+        The result of the run.
     """
     return GRID.run(sample, method, settings, found, data)
 
 
 def _labels(sample, method, settings, found, data):
-    """Compute the labels of a method."""
+    """Cluster the data with a method; `found` is the sweep."""
     if method == "mwk-means":
         return found.labels
     seed, for_kmeans = (seed_integer(child) for child in sample.seed(method).spawn(2))

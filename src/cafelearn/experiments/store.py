@@ -1,4 +1,4 @@
-"""Storage of the records of an experiment: one SQLite file, one commit per run."""
+"""Store the records of an experiment in one SQLite file, with one commit per run."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """The source has no records, or records with other settings or of another experiment."""
+    """There are no records, or they have other settings or are of another experiment."""
 
 
 class Store:
@@ -33,10 +33,10 @@ class Store:
     directory : str or path
         The directory; it is created if it does not exist.
     settings : Settings, optional
-        Settings of the runs. All runs in a directory have the same settings. If None, an
-        existing directory is opened with its own settings.
+        Settings of the runs, which must be those of all runs already in the directory. If
+        None, the directory must exist, and its settings are not checked.
     experiment : Experiment, default=GRID
-        The experiment of the records.
+        The experiment that the records belong to.
     """
 
     def __init__(self, directory, settings=None, experiment=GRID):
@@ -76,7 +76,7 @@ class Store:
         return row[0] if row else None
 
     def add(self, record):
-        """Commit a record; it may replace a failed one, but not a completed one."""
+        """Commit a record; it replaces an earlier record of the run only if that run failed."""
         names = ", ".join(record._fields)
         marks = ", ".join("?" * len(record._fields))
         changes = ", ".join(f"{name} = excluded.{name}" for name in record._fields)
@@ -88,7 +88,7 @@ class Store:
             )
 
     def ended(self, include_failed=True):
-        """Return the keys (sample and method) of the runs that have a record."""
+        """Return the set of keys (sample and method) of the runs that have a record."""
         wanted = "" if include_failed else " WHERE status = 'done'"
         with self._explained("read"):
             rows = self._connection.execute(f"SELECT {', '.join(self._key)} FROM runs{wanted}")
@@ -108,7 +108,7 @@ class Store:
         return pd.DataFrame(self.records(), columns=self._record._fields)
 
     def close(self):
-        """Close the file."""
+        """Close the connection to the file."""
         self._connection.close()
 
     def __enter__(self):
@@ -138,7 +138,7 @@ class Store:
 
 def _is_damage(error):
     """Check whether an error means that the file, or text in it, is damaged."""
-    # Text that cannot be decoded raises a Python error without an SQLite error code.
+    # If text cannot be decoded, the error has no SQLite error code.
     code = getattr(error, "sqlite_errorcode", None)
     is_database_error = isinstance(error, sqlite3.DatabaseError)
     return isinstance(error, UnicodeDecodeError) or (
@@ -166,8 +166,8 @@ def read_results(source: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     source : str or path
-        An experiment directory, or a CSV file, possibly compressed, with the columns dataset,
-        noise_level, noise_scale, version, method and ari.
+        A directory of :func:`run_grid`, or a CSV file, possibly compressed, with the columns
+        dataset, noise_level, noise_scale, version, method and ari.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def read_runs(source, experiment, caller):
 
 
 def _columns(record):
-    """Yield the columns of the table of runs; fields without a default are required."""
+    """Yield the columns of the table of runs; fields without a default may not be null."""
     for name, hint in get_type_hints(record).items():
         kind = next(TYPES[part] for part in get_args(hint) or (hint,) if part in TYPES)
         yield f"{name} {kind}{'' if name in record._field_defaults else ' NOT NULL'}"

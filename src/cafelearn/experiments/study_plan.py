@@ -1,4 +1,4 @@
-"""Plans of the comparison study: cases, tasks and methods."""
+"""Plans of the comparison study: data sets, regimes, versions, tasks and methods."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -8,7 +8,8 @@ from cafelearn.experiments.plan import check_versions, choose_names
 from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is not a method: it is the candidate of "cafe" that agrees best with the classes.
+# "hindsight" is not a method of clustering: it selects the candidate of "cafe" that agrees best
+# with the classes, as an upper limit of any selection rule.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
@@ -17,15 +18,15 @@ STUDY_METHODS = {
     "features": ("raw-range", "raw-standard", "pca", "paper", "cafe"),
 }
 TASKS = tuple(STUDY_METHODS)
-# Number of versions under each regime, by the origin of the data. Versions of "clean" differ
-# only in the seeds of the methods.
+# Numbers of versions under each regime, by source of the data. Versions of "clean" differ only
+# in the seeds of the methods.
 PACKAGED_VERSIONS = {
     "clean": 3,
     **dict.fromkeys(PAIRS, 20),
     **dict.fromkeys(("columns", "heavy", "zeros"), 5),
 }
 BUNDLED_VERSIONS = {"clean": 3, "columns": 5, "pairs 0.2/1": 5, "pairs 0.4/5": 5}
-# Digits has fewer versions, because it is by far the largest set.
+# Digits has fewer versions, because it is by far the largest data set.
 DIGITS_VERSIONS = {"clean": 2, "columns": 1, "pairs 0.2/1": 1, "pairs 0.4/5": 1}
 GENERATED_VERSIONS = {"generated": 20}
 # Largest number of versions for the task "features".
@@ -33,7 +34,7 @@ FEATURE_VERSIONS = 3
 
 
 class StudySample(NamedTuple):
-    """A version of a data set under a regime, and a task."""
+    """A case (a version of a data set under a regime) and a task."""
 
     dataset: str
     regime: str
@@ -45,11 +46,11 @@ class StudySample(NamedTuple):
 
     @property
     def case(self):
-        """The sample without its task."""
+        """The case."""
         return Case(self.dataset, self.regime, self.version)
 
     def seed(self, purpose):
-        """Make the SeedSequence of the sample for a purpose."""
+        """Make a SeedSequence from the name of the sample and the purpose."""
         return self.case.seed(f"{self.task}/{purpose}")
 
 
@@ -61,7 +62,8 @@ class StudySettings:
     ----------
     n_init : int, default=None
         Number of starts of every method; ``None`` means 20 for k-means, 5 for Gaussian
-        mixtures, the default for "cafe" and that of ``cafelearn.PAPER`` for "paper".
+        mixtures, the default of CAFE for "cafe", and the number in ``cafelearn.PAPER`` for
+        "paper".
 
     Examples
     --------
@@ -89,11 +91,11 @@ class StudyPlan:
         Names as in ``cafelearn.experiments.STUDY_METHODS``.
     tasks : sequence of str, default=("labels", "features")
         - "labels": cluster all rows; the number of classes is given.
-        - "features": fit to one half of the rows, and classify the other half with a few
-          labelled rows of the first.
+        - "features": fit to one half of the rows and extract features; then train classifiers
+          on a few labelled rows of this half, and classify the other half.
     versions : int, default=20
-        Largest number of versions of a data set under a regime. The study has 1 to 20
-        versions, depending on both.
+        Largest number of versions. The study has 1 to 20 versions, depending on the data set,
+        the regime and the task.
     settings : StudySettings, default=StudySettings()
         Numbers of starts of the methods.
 
@@ -131,7 +133,7 @@ class StudyPlan:
             )
 
     def samples(self) -> list:
-        """List all samples: the first version of each, then the second, and so on."""
+        """List all samples: the first version of each data set, then the second, and so on."""
         return [
             StudySample(dataset, regime, version, task)
             for version in range(self.versions)
@@ -143,7 +145,11 @@ class StudyPlan:
         ]
 
     def methods_of(self, sample: Any) -> tuple[str, ...]:
-        """Return the methods to run on a sample, in the order of ``STUDY_METHODS``."""
+        """Return the methods to run on a sample, in the order of ``STUDY_METHODS``.
+
+        "paper" is left out for samples of the paper's experiment, whose method "mwk-means"
+        computes the same labels.
+        """
         return tuple(
             name
             for name in STUDY_METHODS[sample.task]
@@ -151,12 +157,12 @@ class StudyPlan:
         )
 
     def __len__(self):
-        """Number of runs."""
+        """Return the number of runs."""
         return sum(len(self.methods_of(sample)) for sample in self.samples())
 
 
 def is_in_grid(sample):
-    """Check whether the paper's experiment includes this sample."""
+    """Check whether a sample is part of the paper's experiment."""
     return (
         sample.task == "labels"
         and sample.regime in PAIRS
@@ -165,7 +171,7 @@ def is_in_grid(sample):
 
 
 def count_versions(dataset, regime, task):
-    """Return the number of versions in the study; 0 if the regime excludes the data set."""
+    """Return the number of versions; 0 if the data set is not studied under the regime."""
     if dataset in GENERATED:
         versions = GENERATED_VERSIONS
     else:

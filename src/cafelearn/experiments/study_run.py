@@ -1,4 +1,4 @@
-"""Runs of the comparison study: one method on one case and task."""
+"""Runs of the comparison study: one method on one sample, a case and a task."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -22,10 +22,11 @@ from cafelearn.experiments.experiment import Experiment, measuring
 from cafelearn.experiments.regimes import Case, case_data
 from cafelearn.experiments.study_plan import StudySample, StudySettings
 
-N_LABELLED = (5, 20)  # rows of each class
+# Numbers of labelled rows of each class.
+N_LABELLED = (5, 20)
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)
-# Expected seconds per million entries of data on one core; LITTLE is for all other methods.
-# Only the ratios matter, and only until runs of similar samples with the method have ended.
+# Expected seconds on one core per million entries of data; LITTLE is for all other methods.
+# Only the ratios matter, and only until a run of the method on a similar sample has ended.
 PRIOR = {"paper": 30.0, "cafe": 60.0, "hindsight": 0.0, "gmm-full": 20.0, "gmm-diag": 5.0}
 LITTLE = 2.0
 
@@ -40,26 +41,26 @@ class StudyRecord(NamedTuple):
     method: str
     status: str  # "done" or "failed"
     ari: float | None = None
-    knn_5: float | None = None  # accuracy of a classifier trained on 5 rows per class
+    knn_5: float | None = None  # accuracy of nearest neighbours, trained on 5 rows per class
     knn_20: float | None = None
     logistic_5: float | None = None
     logistic_20: float | None = None
-    seconds: float | None = None  # of the method, without the classifiers
+    seconds: float | None = None  # without the classifiers
     n_rows: int | None = None
     n_features: int | None = None
     n_classes: int | None = None
     choice: str = ""  # settings that CAFE chose
-    findings: str = ""  # codes of CAFE's diagnosis
+    findings: str = ""  # codes of the findings in CAFE's diagnosis, separated by commas
     warnings: str = ""
     traceback: str = ""
     libraries: str = ""
 
 
 class Fit(NamedTuple):
-    """A fit shared by "cafe" and "hindsight": the labels of all candidates and the choice."""
+    """The fit of CAFE that "cafe" and "hindsight" share."""
 
     labels: np.ndarray
-    candidates: list[np.ndarray]
+    candidates: list[np.ndarray]  # labels of each candidate
     choice: str
     findings: str
     seconds: float
@@ -67,16 +68,16 @@ class Fit(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """Rows to fit to, rows to classify, and the labelled rows, a subset of the former."""
+    """Row numbers of the two halves of a data set."""
 
-    first: np.ndarray
-    second: np.ndarray
-    labelled: dict[int, np.ndarray]
+    first: np.ndarray  # rows to fit to
+    second: np.ndarray  # rows to classify
+    labelled: dict[int, np.ndarray]  # rows of `first` with labels, by their number per class
 
 
 @dataclass(frozen=True)
 class Study(Experiment):
-    """The study "How good are the answers"."""
+    """The comparison study."""
 
     file = "study.sqlite"
     record = StudyRecord
@@ -91,7 +92,7 @@ class Study(Experiment):
         return sample.task == "labels" and method in ("cafe", "hindsight")
 
     def share(self, sample, settings, data):
-        """Fit CAFE."""
+        """Fit CAFE to all rows."""
         with measuring() as measured:
             cafe = _cafe(sample, "cafe", settings, data.y).fit(data.X)
         return Fit(
@@ -110,7 +111,7 @@ class Study(Experiment):
         return {**found, **sizes, "n_classes": _n_classes(data.y)}
 
     def trial(self, sample):
-        """Return the sample of the original Iris data with the same task."""
+        """Return a sample of Iris, which is small, with the same task."""
         return StudySample("iris", "clean", 0, sample.task)
 
     def similar(self, sample):
@@ -118,11 +119,11 @@ class Study(Experiment):
         return sample.dataset, sample.regime, sample.task
 
     def foresee(self, sample, method):
-        """Predict seconds in proportion to the size of the data."""
+        """Predict a run time in proportion to the size of the data."""
         return PRIOR.get(method, LITTLE) * _size(sample.dataset, sample.regime)
 
     def own_seconds(self, record):
-        """Count the shared fit of CAFE once."""
+        """Return the run time; the shared fit counts only in the record of "cafe"."""
         return 0.0 if record.method == "hindsight" else record.seconds
 
 
@@ -130,7 +131,7 @@ STUDY = Study()
 
 
 def _score_labels(sample, method, settings, data, shared):
-    """Compute the adjusted Rand index of labels with the classes."""
+    """Cluster all rows, and compute the adjusted Rand index of labels and classes."""
     if shared is None or not STUDY.shares(sample, method):
         with measuring() as measured:
             labels = _cluster(sample, method, settings, data)
@@ -148,7 +149,7 @@ def _compare(y, labels):
 
 
 def _cluster(sample, method, settings, data):
-    """Compute the labels of a method; the noise rows of HDBSCAN form one more cluster."""
+    """Cluster the rows with a method; the noise points of HDBSCAN form one more cluster."""
     if method == "paper":
         return _cafe(sample, method, settings, data.y).fit(data.X).labels_
     k, seed = _n_classes(data.y), seed_integer(sample.seed(method))
@@ -166,7 +167,7 @@ def _cluster(sample, method, settings, data):
 
 
 def _score_features(sample, method, settings, data, shared):
-    """Extract the features of a method and compute the accuracies on the held-out rows."""
+    """Extract features, and compute the accuracies of classifiers on the second half."""
     halves = split(sample.case, data.y)
     with measuring() as measured:
         extractor = _extractor(sample, method, settings, data, len(halves.first))
@@ -189,7 +190,7 @@ def _score_features(sample, method, settings, data, shared):
 
 def _accuracies(features, y, halves):
     """Compute the accuracies of the classifiers on the second half."""
-    # The scaler is fitted to all rows of the first half, because it needs no labels.
+    # The scaler needs no labels, so it is fitted to all rows of the first half.
     standard = StandardScaler().fit(features[halves.first]).transform(features)
     found = {}
     for kind, model, X in (
@@ -203,7 +204,7 @@ def _accuracies(features, y, halves):
 
 
 def split(case, y):
-    """Divide each class at random into halves, and draw labelled rows from the first."""
+    """Divide each class at random into halves, and draw labelled rows from the first half."""
     rng = np.random.default_rng(case.seed("split"))
     orders = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
     firsts = [rows[: (len(rows) + 1) // 2] for rows in orders]
@@ -236,7 +237,7 @@ def _cafe(sample, method, settings, y):
 
 
 def _choice_of(cafe):
-    """Return the settings that a fit chose and the codes of its diagnosis."""
+    """Return the settings that a fit chose, and the codes of the findings about it."""
     row = cafe.candidates_.iloc[chosen_position(cafe.candidates_)]
     findings = getattr(cafe, "diagnosis_", [])
     return settings_words(row), ",".join(finding.code for finding in findings)

@@ -1,7 +1,7 @@
-"""Render the paper's Tables 1 and 2 from results, with the published numbers.
+"""Render the paper's Tables 1 and 2 from results, together with the published numbers.
 
-The layout is the paper's: a row per data set and noise scale, a column per method, a
-table per noise level. Methods that are not in the paper follow in separate tables.
+The layout is that of the paper: one table per noise level, one row per data set and noise
+scale, one column per method. Methods that are not in the paper have separate tables.
 """
 
 import html
@@ -46,7 +46,7 @@ METHOD_LABELS = {
     "mwk-means": "mwk-means",
     "cafe-centroid+pca": "CAFE-centroid+PCA",
 }
-# Reference methods in the tables of methods beyond the paper.
+# Methods of the paper that are repeated in the tables of other methods, for reference.
 REFERENCES = ("pca", "cafe+pca")
 TITLE = "Mean ARI ± standard deviation over noisy versions"
 FAR = 2  # larger absolute values of z are marked
@@ -58,27 +58,30 @@ class _Table(NamedTuple):
     title: str
     methods: list[str]
     rows: list[tuple]  # data set, scale, cells in the order of the methods (None: not run)
-    beside: bool  # whether cells show the published number and z
+    beside: bool  # whether cells also show the published mean and z
     versions: int  # most frequent number of versions of a cell
-    failed: int
+    failed: int  # number of failed runs
 
 
 def render(results: pd.DataFrame, format: str = "text") -> str:
-    r"""Render the paper's tables from results, each mean with the published one and z.
+    r"""Render the paper's tables from results.
+
+    Each mean is shown with the published mean and with z, the difference from it in standard
+    errors; see :func:`~cafelearn.experiments.published.against_published`.
 
     Parameters
     ----------
     results : DataFrame
-        One row per run, see :func:`~cafelearn.experiments.compare.compare`. Data sets,
-        methods and versions may be missing.
+        One row per run, see :func:`~cafelearn.experiments.compare.compare`. The results need
+        not include all data sets, methods and versions.
     format : {"text", "md", "latex", "csv", "html"}, default="text"
-        - "text" marks the best of a CAFE/baseline pair with ``*`` and the best of a row
-          with ``_``. "md", "latex" and "html" print them bold and underlined.
-        - "md" is GitHub's Markdown.
-        - "latex" is a fragment that needs the packages booktabs and graphicx.
-        - "csv" is the long form with all digits, one line per cell.
-        - "html" is a fragment; its cells have `data-sort` values, and those with a z
-          beyond ±2 have the class `far`.
+        - "text": plain text. The best of a CAFE/baseline pair is marked with ``*`` and the
+          best of a row with ``_``. The next three formats print them bold and underlined.
+        - "md": GitHub's Markdown.
+        - "latex": a fragment that needs the packages booktabs and graphicx.
+        - "html": a fragment. Cells have the attribute `data-sort`, for sorting, and the class
+          `far` if z is beyond ±2.
+        - "csv": one line per cell, with all digits.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def render_published(format: str = "text") -> str:
 
 
 def mark(cells: pd.DataFrame) -> pd.DataFrame:
-    """Find the best of each CAFE/baseline pair and of each row, as the paper marks them.
+    """Mark the best of each CAFE/baseline pair and of each row, as in the paper.
 
     Parameters
     ----------
@@ -151,9 +154,9 @@ def mark(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     marked : DataFrame
-        The cells with the columns `bold` (best of its pair, if both were run) and
-        `underline` (best of its row). Means are compared as printed, with three decimals, and
-        equal ones share the mark.
+        The cells with the additional columns `bold` (best of its pair, if both were run) and
+        `underline` (best of its row). Means are compared as printed, with three decimals. If
+        the best means are equal, all of them are marked.
 
     Examples
     --------
@@ -186,7 +189,7 @@ def _check_format(caller, format):
 
 
 def _all_tables(cells, beside):
-    """Make a table for each noise level, first with the paper's methods, then with others."""
+    """Make a table per noise level for the paper's methods, then the same for the others."""
     run = list(cells["method"].unique())
     order = [*METHODS, *sorted(set(run) - set(METHODS))]
     ours = [method for method in order if method in run]
@@ -219,7 +222,7 @@ def _table(title, methods, cells, beside):
 
 
 def label(name: str) -> str:
-    """Name a data set or a method as the paper's tables do.
+    """Return the label of a data set or a method in the paper's tables.
 
     Parameters
     ----------
@@ -229,8 +232,8 @@ def label(name: str) -> str:
     Returns
     -------
     str
-        The label; names that are not in the paper are returned unchanged, unless they have a
-        label of their own.
+        The label. Methods that are not in the paper also have labels; unknown names are
+        returned unchanged.
 
     Examples
     --------
@@ -245,7 +248,7 @@ def label(name: str) -> str:
 
 
 def _mean(value):
-    """Format a mean with three decimals as in the paper, without a negative zero."""
+    """Format a mean with three decimals, as in the paper; avoid a negative zero."""
     return re.sub(r"^-(0\.0+)$", r"\1", f"{value:.3f}")
 
 
@@ -278,7 +281,7 @@ def _versions(table, cell):
 
 
 def _std(cell):
-    """Format a standard deviation with two decimals as in the paper; empty if missing."""
+    """Format a standard deviation with two decimals, as in the paper; empty if missing."""
     return "" if np.isnan(cell.std) else f"{cell.std:.2f}"
 
 
@@ -428,7 +431,7 @@ def _html_table(table):
     lines = ['<table class="results">', f"<caption>{html.escape(table.title)}</caption>"]
     lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>"]
     for dataset, scale, cells in table.rows:
-        # The name is repeated in every row, because rows can be sorted.
+        # The data set is repeated in every row, because the rows can be sorted.
         name = html.escape(label(dataset))
         start = f'<th scope="row" data-sort="{name}">{name}</th>'
         start += f'<td data-sort="{scale!r}">{name_group(scale)}</td>'
@@ -451,7 +454,7 @@ def _html_cell(table, cell):
 
 
 def _csv(tables):
-    """Write every cell once, without the repeated reference methods."""
+    """Write every cell once, although reference methods appear in two tables."""
     rows = [
         {"beyond_paper": not set(table.methods) <= set(paper_methods()), **cell._asdict()}
         for table in tables

@@ -1,4 +1,4 @@
-"""The paper's Figures 1 and 2, drawn from a theory study."""
+"""Draw the paper's Figures 1 and 2 from the results of a theory study."""
 
 import os
 from collections.abc import Sequence
@@ -10,14 +10,13 @@ from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
 
 __all__ = ["draw_figures"]
 
-# Colours are ordered by lightness, so that the exponents can be distinguished in grey print;
-# markers distinguish them without colours.
+# Markers distinguish the exponents without colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    # A fixed salt, so that the same study gives the same bytes.
+    # A fixed salt makes the SVG files of equal studies identical.
     "svg.hashsalt": "cafelearn",
     "svg.fonttype": "path",
 }
@@ -30,13 +29,13 @@ def draw_figures(
 ) -> list[Path]:
     """Draw Figures 1 and 2 of the paper and write them to files.
 
-    Figure 1 shows the feature weights, sorted within each cluster, for each exponent.
-    Figure 2 shows where the objective of every fit lies between the bounds of Theorem 2.
+    Figure 1 shows the feature weights at each exponent, sorted within each cluster. Figure 2
+    shows the position of each fit's objective between the bounds of Theorem 2.
 
     Parameters
     ----------
     study : TheoryStudy
-        From :func:`cafelearn.experiments.theory_study.theory_study`.
+        Result of :func:`cafelearn.experiments.theory_study.theory_study`.
     directory : path-like
         Directory to write to; it is created if it does not exist. Existing files are replaced
         atomically.
@@ -46,7 +45,7 @@ def draw_figures(
     Returns
     -------
     paths : list of pathlib.Path
-        The files: "figure-1-weights" and "figure-2-objective", in each format.
+        The files, named "figure-1-weights" and "figure-2-objective", in each format.
 
     Examples
     --------
@@ -67,7 +66,7 @@ def draw_figures(
     paths = []
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):
         for name, draw in drawings.items():
-            # Do not use pyplot, whose current figure would change.
+            # pyplot would change the caller's current figure.
             figure = matplotlib.figure.Figure(figsize=(6.4, 4.2), layout="constrained")
             draw(figure.subplots(), study, matplotlib)
             for kind in formats:
@@ -102,7 +101,7 @@ def _check_formats(formats):
 
 
 def _draw_weights(axes, study, matplotlib):
-    """Draw Figure 1: mean of the sorted weights and their 5% to 95% quantiles."""
+    """Draw Figure 1: the mean of the sorted weights, and their 5% and 95% quantiles."""
     exponents = study.fits["p"].unique()
     ranks = np.arange(1, N_FEATURES + 1)
     for p, shade, marker in _looks(exponents, matplotlib):
@@ -130,12 +129,12 @@ def _draw_weights(axes, study, matplotlib):
 
 
 def _draw_objectives(axes, study, matplotlib):
-    """Draw Figure 2: one dot per fit, a bar at the mean, the bounds as a shaded region."""
+    """Draw Figure 2: a marker for each fit, a bar at the mean, and the bounds."""
     exponents = study.fits["p"].unique()
     axes.axhspan(0, 1, color="0.93", zorder=0)
     for bound in (0, 1):
         axes.axhline(bound, color="0.55", linewidth=0.9, zorder=1)
-    # Deterministic jitter.
+    # A fixed seed, so that the horizontal jitter is the same in each drawing.
     generator = np.random.default_rng(0)
     for place, (p, shade, marker) in enumerate(_looks(exponents, matplotlib)):
         values = study.fits.loc[study.fits["p"] == p, "normalized_objective"].to_numpy()
@@ -166,7 +165,7 @@ def _draw_objectives(axes, study, matplotlib):
 
 
 def _name_bounds(axes):
-    """Label the bounds inside the shaded region, where the dots leave space."""
+    """Label the bounds where few markers are: at the top left and the bottom right."""
     for text, place, shift, across, up in (
         ("upper bound", (0.01, 1), -3, "left", "top"),
         ("lower bound", (0.99, 0), 3, "right", "bottom"),
@@ -190,7 +189,7 @@ def _title(what, how, study):
 
 
 def _looks(exponents, matplotlib):
-    """Yield each exponent with its colour and marker."""
+    """Yield each exponent with its colour and its marker; colours differ in lightness."""
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.82, len(exponents)))
     for i, p in enumerate(exponents):
         yield p, shades[i], MARKERS[i % len(MARKERS)]
@@ -198,7 +197,7 @@ def _looks(exponents, matplotlib):
 
 def _save(figure, path, kind):
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    # Omit the date, so that equal figures give equal files.
+    # Without the date, equal figures give identical files.
     dated = {"svg": "Date", "pdf": "CreationDate"}.get(kind)
     try:
         figure.savefig(

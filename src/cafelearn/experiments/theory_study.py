@@ -1,26 +1,29 @@
-"""The study behind the paper's Figures 1 and 2: check every claim on 800 fits.
+"""Repeat the study behind the paper's Figures 1 and 2, and check every claim on its 800 fits.
 
-The paper generates 10 data sets of 1,000 rows in three spherical Gaussian clusters on four
-features, adds four features of uniform noise, scales each feature by (x - mean) / range, and
-fits mwk-means from 20 random starts at p = 1.1, 1.5, 2 and 5. This module does the same, one
-fit per start, and checks every claim of :func:`cafelearn.theory.certificate` on each fit.
+The paper generates 10 data sets of 1,000 rows, with four features in which the rows form three
+spherical Gaussian clusters, and four features of uniform noise. Each feature is scaled by
+(x - mean) / range. mwk-means is fitted from 20 random starts at p = 1.1, 1.5, 2 and 5. This
+module does the same, with one fit per start, and checks every claim of
+:func:`cafelearn.theory.certificate` on each fit.
 
-The following choices are not specified in the paper:
+The paper leaves some details open. The choices here are:
 
-- "Zero mean and unit variance" cannot hold for each of three distinct clusters.
-  The coordinates of the centres are drawn from N(0, 1), and so is the noise about them.
-- Each row belongs to one of the clusters with equal probability.
-- The noise is uniform on [0, 1]; the scaling makes the range irrelevant.
-- All exponents start from the same 20 sets of rows of a data set, so that only p differs.
-- The weights are those of Eq. 4 as printed (``dispersion_offset=0``), to which the claims
-  refer.
-- Figure 1 sorts the weights within each cluster and averages over the clusters of a fit.
+- The paper states "zero mean and unit variance", which cannot hold for each of three distinct
+  clusters. Here the coordinates of the centres are drawn from N(0, 1), and so are the
+  deviations of the rows from their centres.
+- Each row belongs to each of the three clusters with equal probability.
+- The noise features are uniform on [0, 1]; the scaling makes this range irrelevant.
+- On a data set, the 20 starts have the same initial centres at all exponents.
+- The weights are those of Eq. 4 as printed (``dispersion_offset=0``), because the claims are
+  about these weights.
+- For Figure 1, the weights are sorted within each cluster and averaged over the clusters.
 
-The paper reports mean normalised objectives in [0.10, 0.82]; this study finds
-[0.10, 0.67]. Clusterings fitted with ``dispersion_offset="mean"``, with the objective
-computed by Lemma 1 without the offset (`lemma_objective`), give [0.10, 0.81]. This is the
-closest of about 25 combinations of cluster separation, offset and formula that were tried;
-the paper does not specify its formula.
+The normalised objective is the position of the objective between the bounds of Theorem 2. The
+paper reports means from 0.10 to 0.82, depending on p; this study finds 0.10 to 0.67. The paper
+does not specify its formula. About 25 combinations of cluster separation, offset and formula
+were tried. The closest, with means from 0.10 to 0.81, has clusterings that are fitted with
+``dispersion_offset="mean"``, and the objective of Lemma 1, which omits the offset
+(`lemma_objective`).
 """
 
 from collections.abc import Callable, Sequence
@@ -43,32 +46,40 @@ __all__ = ["TheoryStudy", "mixture", "summary", "theory_study"]
 EXPONENTS = (1.1, 1.5, 2.0, 5.0)
 N_ROWS, N_CLUSTERS, N_INFORMATIVE, N_NOISE = 1000, 3, 4, 4
 N_FEATURES = N_INFORMATIVE + N_NOISE
-# Weights in descending order.
+# Columns of the weights, in descending order of the weight.
 WEIGHTS = tuple(f"weight_{rank}" for rank in range(1, N_FEATURES + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class TheoryStudy:
-    """All fits of the study and the results of each claim; see :func:`theory_study`.
+    """The fits of a study and the verdicts on the claims; see :func:`theory_study`.
 
     Parameters
     ----------
     fits : pandas.DataFrame
-        One row per fit, identified by `dataset`, `start` and `p`. `objective` is Eq. 3;
-        `lower_bound` and `upper_bound` are those of Theorem 2; `normalized_objective` is
-        the position of the objective between them, not clipped: 0 at the lower, 1 at the
-        upper. `lemma_objective` is the position of the objective of Lemma 1, computed from
-        the dispersions alone; with an offset the two differ.
-        `n_iter`, `stop_reason` and `smallest_cluster` (its number of rows) describe the end of
-        the fit. `weight_1` to `weight_8` are its weights, sorted within each cluster and
-        averaged over the clusters; `effective_features` is the mean of ``1 / sum(w**2)``, from
-        1 to 8; `noise_weight` is the mean over the clusters of the total weight of the four
-        noise features.
+        One row per fit, with these columns:
+
+        - `dataset`, `start`, `p` : the data set, the start and the exponent of the fit;
+        - `objective` : the objective of Eq. 3;
+        - `lower_bound`, `upper_bound` : the bounds of Theorem 2;
+        - `normalized_objective` : the position of the objective between the bounds, 0 at the
+          lower and 1 at the upper bound, not clipped;
+        - `lemma_objective` : the position of the objective of Lemma 1, which is computed from
+          the dispersions alone and differs from that of Eq. 3 if there is an offset;
+        - `n_iter`, `stop_reason` : number of iterations, and the reason why the fit stopped;
+        - `smallest_cluster` : number of rows of the smallest cluster;
+        - `weight_1` to `weight_8` : the weights, sorted within each cluster in descending
+          order and averaged over the clusters;
+        - `effective_features` : the mean of ``1 / sum(w**2)`` over the clusters, from 1 to 8;
+        - `noise_weight` : total weight of the four noise features, averaged over the clusters.
     claims : pandas.DataFrame
-        One row per claim: the numbers of fits in which it was `checked` because it applies,
-        in which it `holds`, and in which it `fails`; the `worst_margin` to its bound over
-        these fits, and the `worst_fit` with this margin, empty if all margins are equal. If the
-        claim holds, a margin slightly below 0 is due to rounding.
+        One row per claim, with these columns:
+
+        - `checked` : number of fits to which the claim applies;
+        - `holds`, `fails` : numbers of these fits in which it holds and in which it fails;
+        - `worst_margin` : smallest distance to the bound of the claim over these fits; if the
+          claim holds, a value slightly below 0 is due to rounding;
+        - `worst_fit` : the fit with this margin; empty if all fits have the same margin.
     dispersion_offset : str or float
         The offset of the fits.
 
@@ -110,31 +121,32 @@ def theory_study(
     progress: Callable[[int, int], object] | None = None,
     dispersion_offset: str | float = 0.0,
 ) -> TheoryStudy:
-    """Fit mwk-means to random mixtures and check every claim of the paper on every fit.
+    """Fit mwk-means to random mixtures, and check every claim of the paper on every fit.
 
     Parameters
     ----------
     n_datasets : int, default=10
-        Number of data sets; the names are "mixture-1", "mixture-2" and so on.
+        Number of data sets, which are named "mixture-1", "mixture-2" and so on.
     n_starts : int, default=20
         Number of starts on each data set. Each start is a separate fit, and all fits are kept.
     exponents : sequence of float, default=(1.1, 1.5, 2.0, 5.0)
-        Minkowski exponents, above 1 and distinct.
+        Distinct Minkowski exponents above 1.
     n_jobs : int, default=None
-        Number of threads. The result does not depend on it. ``None`` means 1 unless in a
+        Number of threads, which does not affect the result. ``None`` means 1 unless in a
         :obj:`joblib.parallel_config` context; -1 means all cores.
     random_state : int, default=0
-        Seed. Data sets and starts depend only on the seed and on their names, so a smaller
-        study is a part of a larger one.
+        Seed. Each data set and each start depends only on the seed and its own name, so a
+        smaller study is part of a larger one.
     progress : callable, default=None
         Called as ``progress(done, total)`` after each fit.
     dispersion_offset : {"mean", "fixed"} or float, default=0.0
-        See :class:`~cafelearn.MinkowskiWeightedKMeans`. The claims about Eq. 4 apply only to 0.
+        See :class:`~cafelearn.MinkowskiWeightedKMeans`. The claims about Eq. 4 apply only if
+        the offset is 0.
 
     Returns
     -------
     study : TheoryStudy
-        The fits, the claims and whether all hold.
+        The fits and the verdicts on the claims.
 
     See Also
     --------
@@ -152,7 +164,7 @@ def theory_study(
     _check_counts(n_datasets=n_datasets, n_starts=n_starts)
     exponents = _check_exponents(exponents)
     names = [f"mixture-{i}" for i in range(1, n_datasets + 1)]
-    # Threads share the data; the random numbers of a fit depend only on its name.
+    # The random numbers of a fit depend only on its name, so fits may run in any order.
     workers = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
     results = workers(
         delayed(_run)(X, name, start, p, random_state, dispersion_offset)
@@ -176,14 +188,15 @@ def mixture(name: str, random_state: int = 0) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     name : str
-        Name of the data set; with `random_state` it determines the seed.
+        Name of the data set, such as "mixture-1". The random numbers depend on the name and on
+        `random_state`.
     random_state : int, default=0
         Seed, at least 0.
 
     Returns
     -------
     X : ndarray of shape (1000, 8)
-        Four features with clusters, then four of noise, scaled by
+        Four features with clusters, then four features of noise, all scaled by
         :class:`~cafelearn.RangeScaler`.
     y : ndarray of shape (1000,)
         The cluster of each row: 0, 1 or 2.
@@ -209,12 +222,13 @@ def summary(study: TheoryStudy) -> str:
     Parameters
     ----------
     study : TheoryStudy
-        From :func:`theory_study`.
+        Result of :func:`theory_study`.
 
     Returns
     -------
     text : str
-        The normalised objectives and weights at each exponent, and the claims that fail.
+        The normalised objectives and the weights at each exponent, the number of claims that
+        hold, and the claims that fail.
 
     Examples
     --------
@@ -243,7 +257,7 @@ def summary(study: TheoryStudy) -> str:
 
 
 def _seed(random_state, *words):
-    """Make a SeedSequence from words."""
+    """Make a SeedSequence from the seed of the study and words."""
     if not isinstance(random_state, Integral) or random_state < 0:
         raise ValueError(
             f"theory_study needs random_state to be an int of at least 0, got {random_state!r}."
@@ -269,7 +283,7 @@ def _check_exponents(exponents):
 
 
 def _run(X, name, start, p, random_state, dispersion_offset):
-    """Run one fit; return its row of the table and its certificate."""
+    """Run one fit; return its row of `TheoryStudy.fits` and its certificate."""
     model = MinkowskiWeightedKMeans(
         N_CLUSTERS,
         p=p,
@@ -287,8 +301,8 @@ def _run(X, name, start, p, random_state, dispersion_offset):
         "objective": model.inertia_,
         "lower_bound": lower,
         "upper_bound": upper,
-        # Computed from the fitted weights and not clipped. theory.normalized_objective uses
-        # only the dispersions and clips rounding errors, so it never leaves [0, 1].
+        # theory.normalized_objective is not used here: it does not depend on the fitted
+        # weights, and it clips rounding errors, so it would always be in [0, 1].
         "normalized_objective": (model.inertia_ - lower) / (upper - lower),
         "lemma_objective": normalized_objective(D, p),
         "n_iter": model.n_iter_,
@@ -305,7 +319,7 @@ def _run(X, name, start, p, random_state, dispersion_offset):
 def _count_claims(tables):
     """Summarise the certificates of all fits in one row per claim, in the paper's order."""
     rows = pd.concat(tables, ignore_index=True)
-    # The certificate sets slacks within rounding error to 0; recompute the exact slacks.
+    # The certificate sets negative slacks within rounding error to 0; recompute them.
     hidden = -(rows["measured"] - rows["bound"]).abs()
     rows["margin"] = rows["slack"].where(rows["slack"] != 0, hidden)
     return pd.DataFrame(
@@ -316,7 +330,7 @@ def _count_claims(tables):
 def _claim(claim, rows):
     rows = rows[rows["verdict"].isin([HOLDS, FAILS])]
     margins = rows["margin"]
-    # If all fits have the same margin, there is no worst one.
+    # If all fits have the same margin, none is the worst.
     worst_fit = rows.loc[margins.idxmin(), "fit"] if margins.nunique() > 1 else ""
     return {
         "claim": claim,

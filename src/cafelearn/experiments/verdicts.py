@@ -1,4 +1,7 @@
-"""Ranks, winners by configuration and acceptance bars of the comparison study."""
+"""Ranks, winners and required scores of the comparison study.
+
+A configuration is a data set under a regime of noise.
+"""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +31,8 @@ def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
     Returns
     -------
     ranking : Ranking or None
-        Average ranks and critical difference; None if no configuration has all methods.
+        Average ranks and critical difference; None if no configuration has scores of all
+        methods.
 
     Examples
     --------
@@ -45,7 +49,7 @@ def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
 
 
 def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
-    """Find the best method of each configuration and the distance of CAFE from it.
+    """Find the best method of each configuration, and how far CAFE is behind it.
 
     Parameters
     ----------
@@ -57,9 +61,9 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per configuration: `dataset`, `regime`, the `best` method (in ties, the first
-        in the order of the study), its `score`, `cafe`, the score of CAFE, and `behind`, the
-        difference of the two scores.
+        One row per configuration: `dataset`, `regime`, the `best` method (of tied methods, the
+        first in ``STUDY_METHODS``), its `score`, the score of CAFE (`cafe`), and the
+        difference of the two scores (`behind`).
 
     Examples
     --------
@@ -82,7 +86,7 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
 
 
 def must_hold(results: pd.DataFrame) -> pd.DataFrame:
-    """Compare the scores of CAFE's defaults with the values that they must reach.
+    """Compare the scores of CAFE's defaults with required values.
 
     Parameters
     ----------
@@ -92,9 +96,9 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row per requirement: `what`, the name of the quantity; its `value`; the `bar` that
-        it must reach; and whether the requirement `holds`. Requirements for which runs are
-        missing are left out.
+        One row per requirement: a description of the quantity (`what`), its `value`, the
+        smallest value allowed (`bar`), and whether the requirement is met (`holds`).
+        Requirements for which runs are missing are left out.
 
     Examples
     --------
@@ -110,7 +114,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     means = {task: configuration_means(results, task) for task in STUDY_METHODS}
 
     def mean(task, method, regimes, sets=STUDY_DATASETS):
-        """Average over all configurations of the study; return NaN if one is missing."""
+        """Average the scores over the configurations of the study; NaN if one is missing."""
         wanted = [
             (dataset, regime)
             for dataset in sets
@@ -121,6 +125,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
         return scores.reindex(wanted).mean(skipna=False)
 
     def lead(task, others, regimes, sets):
+        """Return the mean score of CAFE minus the best of the mean scores of `others`."""
         best = np.max([mean(task, other, regimes, sets) for other in others])
         return mean(task, "cafe", regimes, sets) - best
 
@@ -132,10 +137,14 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
             0.72,
         ),
         *(
-            (f"the same, minus {name}", lead("labels", [other], PAIRS, nine), bar)
+            (
+                f"ARI over the 54 configurations, minus that of {name}",
+                lead("labels", [other], PAIRS, nine),
+                bar,
+            )
             for other, name, bar in (
-                ("gmm-diag", "that of a diagonal mixture", 0.15),
-                ("paper", "that of the paper's settings", 0.0),
+                ("gmm-diag", "a diagonal mixture", 0.15),
+                ("paper", "the paper's settings", 0.0),
             )
         ),
         (
@@ -176,7 +185,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_structure(results):
-    """Compute the share of CAFE's fits to the nine sets without the finding "no-structure"."""
+    """Return the share of CAFE's fits to the nine sets without the finding "no-structure"."""
     fits = check_study(results, "must_hold").query(
         "task == 'labels' and method == 'cafe' and status == 'done'"
     )
