@@ -1,4 +1,4 @@
-"""Small line and dot charts: convert numbers to drawing coordinates for the template."""
+"""Small line and dot charts: convert values to drawing coordinates for the template."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from cafelearn.report.page import number
 
 WIDTH, HEIGHT = 250, 165
 LEFT, RIGHT, TOP, BOTTOM = 60, 8, 12, 34
+# With more points, only this many are drawn.
 MOST_DOTS = 200
 
 
@@ -40,10 +41,10 @@ class Chart:
 
 
 def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
-    """Convert points to a Chart.
+    """Make a Chart of points with the coordinates `x` and `y`.
 
     Points that are not finite are left out. Of more than MOST_DOTS points, an evenly spaced
-    selection is kept, including both ends.
+    selection is kept, including the first and the last.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -73,7 +74,7 @@ def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
 
 
 def ticks(low, high, most, whole=False):
-    """Return at most `most` + 1 round numbers from `low` to `high`."""
+    """Return at most `most` + 1 round numbers from `low` to `high`, integers if `whole`."""
     step = 10.0 ** np.floor(np.log10((high - low) / most))
     for factor in (1, 2, 5, 10):
         if (high - low) / (step * factor) <= most:
@@ -83,7 +84,7 @@ def ticks(low, high, most, whole=False):
         step = max(1.0, step)
     first = np.ceil(low / step - 1e-9)
     last = np.floor(high / step + 1e-9)
-    # Adding 0 turns a negative zero into a zero; formatting removes rounding errors.
+    # Formatting removes rounding errors, and adding 0 turns a negative zero into a zero.
     return [float(f"{i * step:.6g}") + 0.0 for i in np.arange(first, last + 1)]
 
 
@@ -91,7 +92,7 @@ def _span(values):
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
-    room = (high - low) * 0.06
-    # If all values are equal, put them in the middle of an arbitrary span.
-    room = room or abs(high) * 0.1 or 1.0
-    return low - room, high + room
+    padding = (high - low) * 0.06
+    # If all values are equal, they are in the middle of a span of arbitrary width.
+    padding = padding or abs(high) * 0.1 or 1.0
+    return low - padding, high + padding

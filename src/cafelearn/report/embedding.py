@@ -5,15 +5,16 @@ import pandas as pd
 
 from cafelearn.report.page import short
 
+# With more rows, a sample of about this size is drawn.
 MOST_POINTS = 5_000
-# Number of extracted features offered as axes.
+# Largest number of extracted features to choose the axes from.
 MOST_AXES = 8
-# Minimum number of points drawn from a cluster, reduced if there are many clusters.
+# Smallest number of points of a cluster in the sample; fewer if there are many clusters.
 AT_LEAST = 20
 
 
 def embedding(facts) -> dict:
-    """Return the names of the points, their coordinates on each axis, and their groups."""
+    """Return the names of the rows, their values on each axis, and their groups."""
     rows = sample(facts.labels, facts.n_clusters)
     features = facts.features[:, :MOST_AXES]
     # Extracted features are numbered from 1, clusters from 0.
@@ -42,7 +43,7 @@ def embedding(facts) -> dict:
 
 
 def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
-    """Return the indices of all rows, or of a sample of about `most`, stratified by cluster."""
+    """Return the numbers of all rows, or of a sample of about `most`, stratified by cluster."""
     if len(labels) <= most:
         return np.arange(len(labels))
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""write_experiment_report: write a report on an experiment as one HTML file."""
+"""Write a report on an experiment as one HTML file."""
 
 import io
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ def write_experiment_report(
 ) -> Path:
     """Write a report on the runs of an experiment as one self-contained HTML file.
 
-    The report shows the tables of the paper, recomputed from these runs, and their deviation
-    from the published tables; wins, tests and ranks of the methods; the gain of CAFE by group;
-    and the time of each method.
+    The report shows the tables of the paper, recomputed from these runs, and compares them with
+    the published tables. It also shows wins, tests and ranks of the methods, the gain of CAFE
+    by group, and the run times of the methods.
 
     Parameters
     ----------
     results : DataFrame
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
-        `method`, `status` and `ari`; `nmi` and `seconds` may be absent.
+        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
     path : str or Path
         The file to write.
     figures : dict of str to path, default=None
@@ -106,7 +106,7 @@ def _key_numbers(results, comparison):
     ]
     if len(comparison.configurations):
         won = comparison.configurations["won"]
-        found.append((f"{int(won.sum())} of {len(won)}", "won by CAFE"))
+        found.append((f"{int(won.sum())} of {len(won)}", "configurations won by CAFE"))
     whole = comparison.agreement.iloc[0]
     if whole["cells"]:
         found.append(
@@ -116,12 +116,12 @@ def _key_numbers(results, comparison):
 
 
 def _points(text):
-    """Split a summary into points and sub-points; join wrapped lines."""
+    """Split a summary into points with lists of sub-points, and join wrapped lines."""
     points = []
     for line in text.splitlines():
         depth = len(line) - len(line.lstrip())
         if depth >= 4 and points:
-            # Continuation of the last point or sub-point.
+            # The line continues the last point or sub-point.
             target = points[-1][1] or points[-1]
             index = -1 if points[-1][1] else 0
             target[index] = f"{target[index]} {line.strip()}"
@@ -133,7 +133,7 @@ def _points(text):
 
 
 def _diagram(ranking):
-    """Draw the critical difference diagram as an image; return None without ranks."""
+    """Draw the critical difference diagram as a data: URL; return None without ranks."""
     if ranking is None or len(ranking.ranks) < 2:
         return None
     from matplotlib import pyplot as plt
@@ -142,7 +142,7 @@ def _diagram(ranking):
     display = CriticalDifferenceDisplay(ranking.ranks.rename(label), ranking.difference)
     drawn, figure = io.BytesIO(), None
     try:
-        # Omit the date and random identifiers, so that equal runs give equal diagrams.
+        # Without the date and random identifiers, equal results give identical diagrams.
         with rc_context({"svg.hashsalt": "cafelearn"}):
             figure = display.plot().figure_
             options = {"transparent": True, "bbox_inches": "tight", "metadata": {"Date": None}}
@@ -154,12 +154,12 @@ def _diagram(ranking):
 
 
 def _diagram_text(ranking):
-    """Describe the diagram as alternative text."""
+    """Describe the diagram for readers who cannot see it."""
     if ranking is None:
         return ""
     ranks = ", ".join(f"{label(name)} {rank:.2f}" for name, rank in ranking.ranks.items())
     groups = "; ".join(", ".join(map(label, group)) for group in ranking.groups) or "none"
     return (
         f"Critical difference diagram. Average ranks: {ranks}. Critical difference "
-        f"{ranking.difference:.2f}. Not significantly different: {groups}."
+        f"{ranking.difference:.2f}. No significant difference: {groups}."
     )

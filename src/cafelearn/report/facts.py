@@ -1,4 +1,4 @@
-"""Quantities that the sections of a fit report share, each computed once."""
+"""Quantities that several sections of a fit report use, each computed once."""
 
 from functools import cached_property
 
@@ -19,19 +19,23 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn._validation import check_data, is_dask
 from cafelearn.diagnosis import SEVERE
 
-# Up to this many candidates are listed in the order of `candidates_`.
+# Up to this many candidates are listed in the order of `candidates_`; more are sorted.
 FEW = 10
-# Number of lines per cluster about its differences, and about its highest weights.
+# Largest number of differences, and of high weights, that are listed for a cluster.
 MOST_LINES = 4
 KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 
 
 class Facts:
-    """A fitted estimator, its rows, and the statistics that the sections share.
+    """A fitted estimator, its rows, and quantities computed from them.
 
-    `given` holds the rows as passed to `estimator`. `cafe` is the CAFE of the estimator, or
-    None for mwk-means. `inner` is this CAFE or the mwk-means. `rows` holds the rows as passed
-    to `inner`: they are encoded if the estimator is a TabularCAFE.
+    - `estimator` : a CAFE, TabularCAFE or MinkowskiWeightedKMeans;
+    - `inner` : the CAFE inside a TabularCAFE, otherwise the estimator;
+    - `cafe` : `inner` if it is a CAFE, otherwise None;
+    - `model` : the MinkowskiWeightedKMeans of the chosen candidate, or the estimator;
+    - `given` : the rows as passed to `estimator`;
+    - `rows` : the rows as passed to `inner`, which are encoded if `estimator` is a TabularCAFE;
+    - `X` : the rows as a validated array.
     """
 
     def __init__(self, estimator, X, row_ids=None, y=None):
@@ -60,7 +64,8 @@ class Facts:
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
         self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
-        # A fit to a Dask collection has no labels in memory, so X may be any sample of rows.
+        # A fit to a Dask collection has no labels in memory. The labels are then predicted, so
+        # the rows may be any sample.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
         self.labels = self.inner.predict(self.rows) if lazy else fitted
@@ -97,7 +102,7 @@ class Facts:
 
     @cached_property
     def portraits(self):
-        """Main differences and highest weights of each cluster."""
+        """Largest differences and highest weights of each cluster."""
         return portraits(self.profile, most=MOST_LINES)
 
     @cached_property
@@ -136,7 +141,7 @@ class Facts:
 
     @cached_property
     def features(self):
-        """Extracted features; for mwk-means the distances to the centres."""
+        """Extracted features, or the distances to the centres if there is no CAFE."""
         if self.cafe is None:
             return self.distances.astype(np.float64)
         return np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
@@ -148,7 +153,7 @@ class Facts:
 
     @property
     def n_elsewhere(self):
-        """Number of rows whose nearest centre is not that of their cluster."""
+        """Number of rows that are not in the cluster of their nearest centre."""
         return int((self.inner.predict(self.rows) != self.labels).sum())
 
     @property
@@ -163,7 +168,7 @@ class Facts:
 
     @property
     def family(self):
-        """Positions of the chosen candidate and of those that differ from it only in p."""
+        """Positions of the chosen candidate and of the candidates that differ only in p."""
         return family_positions(self.candidates)
 
     @property
@@ -181,7 +186,7 @@ class Facts:
 
     @cached_property
     def order(self):
-        """Order of the candidates: as in `candidates_` if they are few, else best first."""
+        """Order of the candidates: as in `candidates_` if there are few, else best first."""
         n = len(self.candidates)
         if n <= FEW:
             return list(range(n))
@@ -193,7 +198,7 @@ class Facts:
 
 
 def _only_one(model):
-    """Make a table like `candidates_` for a single mwk-means."""
+    """Make a table like `candidates_` for a MinkowskiWeightedKMeans."""
     has_offset = model.weighting != "uniform"
     settings = {
         "scaling": "none",

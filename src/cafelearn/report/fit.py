@@ -1,4 +1,4 @@
-"""write_fit_report: write a report on a fitted estimator as one HTML file."""
+"""Write a report on a fitted estimator as one HTML file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,14 +29,22 @@ def write_fit_report(
 ) -> Path:
     """Write a report on a fit as one self-contained HTML file.
 
-    The report has the findings of ``diagnosis_``, a summary, the profiles of the clusters and
-    their feature weights, the extracted features and their loadings, the choice of the number
-    of clusters, the candidates and their agreement, the rows with small margins, the starts,
-    the claims of the theory checked on this fit, statistics of the data, and code that repeats
-    the fit. The report of a MinkowskiWeightedKMeans has no candidates, and shows the distances
-    to the centres instead of extracted features. The file loads nothing from the network. It
-    contains names, statistics and the extracted features of up to about 5,000 rows, but not
-    the data.
+    The report begins with the findings of ``diagnosis_`` and a summary. Its sections are:
+
+    - profiles and feature weights of the clusters;
+    - extracted features and their loadings;
+    - the choice of the number of clusters, and of the candidate;
+    - known classes, if given, compared with the clusters;
+    - rows with small assignment margins;
+    - the starts;
+    - the claims of the theory, checked on this fit;
+    - statistics of the data, and code that repeats the fit.
+
+    The report on a MinkowskiWeightedKMeans has no candidates, and shows the distances to the
+    centres instead of extracted features.
+
+    The file loads nothing from the network. It does not contain the data, but it contains
+    names, statistics, and the extracted features of up to about 5,000 rows.
 
     Parameters
     ----------
@@ -56,10 +64,10 @@ def write_fit_report(
     source : str, default=None
         Source of the data, shown under the title.
     command : str, default=None
-        The command that made the fit, shown with the code.
+        The shell command that made the fit, shown with the code.
     read : str, default=None
-        Expression that reads the table, such as ``'pd.read_csv("wine.csv")'``, for the code
-        under "Use the model". With None, that code assumes a variable `X`.
+        Expression that reads the table in the code, such as ``'pd.read_csv("wine.csv")'``. If
+        None, the code assumes a variable `X`.
     force : bool, default=False
         Whether to replace an existing file.
 

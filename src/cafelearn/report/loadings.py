@@ -1,4 +1,4 @@
-"""The loadings of a fit report as a heat map."""
+"""The table of loadings of a fit report, a heat map."""
 
 import numpy as np
 
@@ -6,13 +6,15 @@ from cafelearn._loadings import has_loadings
 from cafelearn.report.embedding import MOST_AXES
 from cafelearn.report.tables import Column, Table, heat_cell, text_cell
 
+# A larger heat map would make the file large and the page slow.
 MOST_CELLS = 10_000
 
 
 def loadings_table(facts) -> Table | None:
-    """Tabulate the loadings of the first extracted features, largest loadings first.
+    """Tabulate the loadings of the first extracted features.
 
-    Return None if the extractor has no loadings.
+    The inputs with the largest loadings come first. Return None if the extractor has no
+    loadings.
     """
     if facts.cafe is None or not has_loadings(facts.cafe.extractor_):
         return None
@@ -35,8 +37,8 @@ def loadings_table(facts) -> Table | None:
         )
     return Table(
         "loadings-table",
-        "Loadings of the extracted features, the largest first. Brown is positive, blue is "
-        "negative.",
+        "Loadings of the extracted features; inputs with the largest loadings first. Brown is "
+        "positive, blue is negative.",
         [
             Column("input", numeric=False),
             *([Column("cluster", numeric=False, choose=True)] if by_cluster else []),

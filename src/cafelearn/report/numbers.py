@@ -8,7 +8,7 @@ from cafelearn.report.tables import Column, Table, count_cell, number_cell
 
 
 def numbers_section(facts) -> dict | None:
-    """Describe the choice of the number of clusters; return None if it was given."""
+    """Describe the choice of the number of clusters; return None if the number was given."""
     table = facts.inner.n_clusters_table_
     if table is None:
         return None
@@ -58,7 +58,8 @@ def _table(table):
         rows.append([count_cell(k, mark), *cells])
     return Table(
         "numbers-table",
-        "Numbers of clusters tried; permuted: the same for rows with permuted columns",
+        "Numbers of clusters tried; permuted values are for rows whose columns were permuted "
+        "independently of each other",
         [Column("clusters"), *(Column(name) for name in columns.values())],
         rows,
     )

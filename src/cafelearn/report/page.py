@@ -1,8 +1,8 @@
 """Render a template into one self-contained HTML file.
 
 The plots use a few hundred lines of JavaScript in this package instead of plotly.js. A report
-therefore takes a few hundred kilobytes instead of five megabytes, its plots follow the theme of
-the page and print as vectors, and its content security policy allows no other script.
+therefore takes a few hundred kilobytes instead of five megabytes. Its plots follow the theme of
+the page and print as vector graphics, and its content security policy allows no other script.
 """
 
 import base64
@@ -20,15 +20,15 @@ from cafelearn._words import shortened
 
 ASSETS = files("cafelearn.report") / "assets"
 SCRIPTS = ("theme.js", "tips.js", "tables.js", "scatter.js", "copy.js")
-# Longer names are cut, so that no column name can make the file large.
+# Longer names are shortened, so that a very long column name does not make the file large.
 LONGEST_NAME = 120
 
 
 def write_page(template, content, path, *, title, force, caller) -> Path:
     """Render a template with `content` and write it to `path`.
 
-    The content security policy allows the script by its hash, so no other script can run.
-    Styles are inline because heat maps set the shade of each cell.
+    The content security policy identifies the script by its hash, so no other script can run.
+    It allows inline styles, because heat maps set the shade of each cell.
     """
     page = environment(caller).get_template(template)
     script = "\n".join(_asset(name) for name in SCRIPTS)
@@ -43,7 +43,7 @@ def write_page(template, content, path, *, title, force, caller) -> Path:
     )
     path = Path(path)
     with atomic_path(path, force=force) as temporary:
-        # Lone surrogates in names are not valid UTF-8 and become question marks.
+        # Lone surrogates in names cannot be encoded, and become question marks.
         Path(temporary).write_bytes(text.encode("utf-8", errors="replace"))
     return path
 
@@ -91,12 +91,12 @@ def count(value) -> str:
 
 
 def short(text, length=LONGEST_NAME) -> str:
-    """Convert an object to text of limited length; also a filter of the templates."""
+    """Convert an object to text of at most `length` characters."""
     return shortened(text, length)
 
 
 def join(words) -> str:
-    """Join words into a list for a sentence."""
+    """Join words with commas and a final "and"."""
     words = [str(word) for word in words]
     if len(words) < 2:
         return "".join(words)

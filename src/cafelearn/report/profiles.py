@@ -1,4 +1,4 @@
-"""Cluster profiles as a heat map: centres as text, differences as shades."""
+"""The table of cluster profiles, a heat map: centres as text, differences as shades."""
 
 import numpy as np
 
@@ -6,16 +6,17 @@ from cafelearn._profiles import amount_in, decimals_for, percent
 from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
 from cafelearn.report.words import feature_text
 
-# Difference with the darkest shade, in units of the overall spread.
+# Difference that has the darkest shade, in units of the overall spread.
 FULL = 2.0
-# Limits of the table size, because each cell has a tooltip of several lines.
+# Limits of the size of the table, whose cells have tooltips of several lines.
 MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
 
 
 def profile_table(facts) -> Table:
-    """Tabulate the centre of each variable in each cluster, largest differences first.
+    """Tabulate the centre of each variable in each cluster.
 
-    The categories of a variable are adjacent.
+    The variables with the largest differences come first. All categories of a variable are
+    listed together.
     """
     frame, clusters = facts.profile, range(facts.n_clusters)
     found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
@@ -55,7 +56,7 @@ def profile_table(facts) -> Table:
 
 
 def _shower(row, unit):
-    """Return a function that formats the centres of a variable."""
+    """Return a function that formats centres of the variable or category of `row`."""
     if row.category is not None:
         return percent
     decimals = decimals_for(row.overall_spread)

@@ -17,18 +17,19 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# Absolute value of z with the darkest shade.
+# Absolute value of z that has the darkest shade.
 DARKEST_Z = 4
 CONFIGURATION_COLUMNS = (
     Column("data set", numeric=False, choose=True),
     Column("level", choose=True),
     Column("scale", choose=True),
 )
+# Names of the columns by which configurations are grouped.
 PLACES = {"all": "all", "dataset": "data set", "noise_level": "level", "noise_scale": "scale"}
 
 
 def result_tables(comparison) -> list[Table]:
-    """Make the paper's tables: one per noise level, methods in columns."""
+    """Make the paper's tables: one table per noise level, one column per method."""
     cells = comparison.means.merge(
         comparison.cells[[*CELL, "published", "published_std", "z"]], on=CELL, how="left"
     )
@@ -90,7 +91,7 @@ def _result_cell(cell):
 
 
 def cells_table(comparison) -> Table:
-    """Tabulate every cell of the paper's tables: our mean, the published one, and z."""
+    """Tabulate our mean, the published mean and z of every cell of the paper's tables."""
     rows = [
         [
             *_configuration(cell),
@@ -119,7 +120,7 @@ def cells_table(comparison) -> Table:
 
 
 def z_table(comparison) -> Table | None:
-    """Tabulate z by configuration and method as a heat map; return None without any z."""
+    """Tabulate z by configuration and method, as a heat map; return None if there is no z."""
     cells = comparison.cells[comparison.cells["z"].notna()]
     if cells.empty:
         return None
@@ -139,7 +140,7 @@ def z_table(comparison) -> Table | None:
         )
     return Table(
         "z-table",
-        "z of each cell: brown above the published mean, blue below it",
+        "z of each cell; brown is above the published mean, blue below",
         [*CONFIGURATION_COLUMNS, *(Column(label(method), hideable=True) for method in methods)],
         rows,
         shown=18,
@@ -160,7 +161,7 @@ def _z_cell(cell):
 
 
 def agreement_table(comparison) -> Table:
-    """Tabulate the deviation of the cells from the published ones, by group."""
+    """Tabulate the deviations from the published means, by group of cells."""
     rows = [
         [
             text_cell(_group(row)),
@@ -189,7 +190,7 @@ def agreement_table(comparison) -> Table:
 
 
 def wins_table(comparison) -> Table:
-    """Tabulate each CAFE/baseline pair: winner, difference, and the paper's result."""
+    """Tabulate the difference and the winner of each pair, here and in the paper."""
     rows = [
         [
             *_configuration(pair),
@@ -204,7 +205,7 @@ def wins_table(comparison) -> Table:
     ]
     return Table(
         "wins-table",
-        "CAFE minus its baseline, over the versions that both have",
+        "Mean ARI with CAFE minus that without CAFE, over the versions that both have",
         [
             *CONFIGURATION_COLUMNS,
             Column("extractor", numeric=False, choose=True),
@@ -244,7 +245,7 @@ def tests_table(comparison) -> Table:
 
 
 def ranks_table(comparison) -> Table:
-    """Tabulate average ranks: all methods, the paper's methods, and the published means."""
+    """Tabulate average ranks: of all methods, of the paper's methods, and in its tables."""
     rankings = (comparison.ranking, comparison.paper_ranking, comparison.published_ranking)
     names = dict.fromkeys(m for r in rankings if r is not None for m in r.ranks.index)
     rows = [
@@ -268,7 +269,7 @@ def _rank(ranking, method):
 
 
 def improvement_table(comparison) -> Table:
-    """Tabulate the mean gain of CAFE by level, scale and data set."""
+    """Tabulate the mean gain of CAFE by noise level, noise scale and data set."""
     table = comparison.improvement
     darkest = float(table["difference"].abs().max()) or 1.0
     rows = [

@@ -1,4 +1,4 @@
-"""The tables and charts of a fit report, one function per section."""
+"""Tables and charts of a fit report."""
 
 import numpy as np
 import pandas as pd
@@ -22,13 +22,14 @@ from cafelearn.report.tables import (
 from cafelearn.report.tried import shown_name
 from cafelearn.theory import certificate
 
-# With more features, only the first are listed.
+# Largest numbers of features, classes and doubtful rows that are listed.
 MOST_FEATURES = 5_000
 MOST_CLASSES = 40
 DOUBTFUL_ROWS = 100
-# The certificate compares all pairs of features in each cluster.
+# The certificate compares all pairs of features in each cluster; with more pairs than this, it
+# is left out.
 MOST_PAIRS = 10_000_000
-# Relative difference up to which a start counts as reaching the best objective.
+# A start reaches the best objective if its own differs by at most this fraction.
 SAME_OBJECTIVE = 1e-6
 
 
@@ -41,7 +42,7 @@ def data_table(facts) -> Table:
     if gaps:
         mean, variance = observed_moments(X)
         spread, observed = np.sqrt(variance), np.maximum((~np.isnan(X)).sum(axis=0), 1)
-    # Set means within rounding error of zero to zero.
+    # Means that differ from zero only by rounding errors are set to zero.
     mean[np.abs(mean) < 1e-12 * (np.abs(low) + np.abs(high))] = 0.0
     columns = [
         low,
@@ -73,7 +74,7 @@ def data_table(facts) -> Table:
 
 
 def _statistic(value, unit, spread):
-    """Make a cell of a number, a date or a duration."""
+    """Make a cell with a number, a date or a duration, depending on the unit."""
     cell = number_cell(float(value), 4)
     if unit is None or np.isnan(value):
         return cell
@@ -81,15 +82,15 @@ def _statistic(value, unit, spread):
 
 
 def weights_table(facts) -> Table:
-    """Tabulate the weight of each feature in each cluster, largest weights first."""
+    """Tabulate the weight of each feature in each cluster; the largest weights come first."""
     codes, names = variable_codes(facts.model), variable_names(facts.inner)
     weights = of_variables(facts.weights, codes)
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
-    # With uniform weights, no cell gets the darkest shade.
+    # Otherwise all cells of uniform weights would have the darkest shade.
     top = 1.0 if facts.is_uniform else float(weights.max()) or 1.0
-    # At least two significant digits for the weight 1 / m.
+    # Enough decimals for two significant digits of the uniform weight.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))
     rows = [
         [
@@ -163,7 +164,7 @@ def _converged(model):
 
 
 def _above_best(objectives):
-    """Return the relative difference of each objective from the lowest."""
+    """Return the relative difference of each objective from the lowest objective."""
     best = objectives.min()
     if not 0 < best < np.inf:
         return np.where(objectives == best, 0.0, np.inf)
@@ -171,10 +172,10 @@ def _above_best(objectives):
 
 
 def restart_charts(facts) -> list[dict]:
-    """Draw two charts for the chosen candidate and for each that differs from it only in p.
+    """Draw two charts for each candidate that differs from the chosen one at most in p.
 
-    One shows the objective of the best start by iteration, the other the final objectives of
-    all starts.
+    One chart shows the objective of the best start by iteration, the other the final objectives
+    of all starts.
     """
     made = []
     for i in facts.family:
@@ -216,31 +217,33 @@ def restart_charts(facts) -> list[dict]:
 
 
 def certificate_section(facts) -> dict:
-    """Check the claims of the paper on the chosen model, or explain why that is impossible."""
+    """Check the claims of the paper on the chosen model, or explain why this was not done."""
     if facts.is_sample:
         return {
             "table": None,
-            "remark": "The claims are about all rows of the fit, but this report was made "
-            f"from {count(facts.n_rows)} of them.",
+            "remark": "The claims were not checked: they are about all rows of the fit, but "
+            f"this report was made from {count(facts.n_rows)} of them.",
         }
     if not np.isclose(facts.model._mass.sum(), facts.n_rows):
         return {
             "table": None,
-            "remark": "The fit had sample weights, which the report does not have. Call "
-            "cafelearn.theory.certificate with them to check the claims.",
+            "remark": "The claims were not checked: the fit had sample weights, which the "
+            "report does not have. Call cafelearn.theory.certificate with these weights to "
+            "check the claims.",
         }
     if has_gaps(facts.X):
         return {
             "table": None,
-            "remark": "The claims assume complete rows, but some of these have missing values.",
+            "remark": "The claims were not checked: they assume complete rows, but some rows "
+            "have missing values.",
         }
     pairs = facts.n_clusters * facts.X.shape[1] ** 2
     if pairs > MOST_PAIRS:
         return {
             "table": None,
-            "remark": "The claims compare all pairs of features in each cluster. "
-            f"For {count(facts.X.shape[1])} features there are {count(pairs)} pairs, too many "
-            "for this report. Call cafelearn.theory.certificate on the model to check them.",
+            "remark": "The claims were not checked: they compare all pairs of features in each "
+            f"cluster. For {count(facts.X.shape[1])} features there are {count(pairs)} pairs. "
+            "Call cafelearn.theory.certificate on the model to check the claims.",
         }
     table = certificate(facts.model, facts.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
@@ -324,7 +327,7 @@ def doubtful_table(facts) -> Table:
 
 
 def classes_section(facts) -> dict | None:
-    """Compare the clusters with the given classes; return None if there are none."""
+    """Compare the clusters with the known classes; return None if no classes are given."""
     if facts.classes is None:
         return None
     names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]

@@ -1,4 +1,4 @@
-"""Tables of a report, plain or as heat maps, in the form that the templates render."""
+"""Tables of a report, plain or as heat maps, as the templates expect them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,28 +8,30 @@ import numpy as np
 
 from cafelearn.report.page import count, number, short
 
-# A larger heat map would make the file large and the page slow.
+# A larger heat map would make the file large and the page slow. With many clusters, at least
+# FEWEST_FEATURES are kept.
 MOST_CELLS = 40_000
 FEWEST_FEATURES = 50
-LONG = 40  # characters of a name
+# Names with more characters than this are long.
+LONG = 40
 
 
 class Cell(NamedTuple):
-    """One cell: text, sort key, shade in percent, extra text of the tooltip, CSS classes."""
+    """One cell of a table."""
 
     text: str
-    value: float | str | None = None
-    heat: int | None = None
-    extra: str | None = None
-    mark: str | None = None
+    value: float | str | None = None  # sort key; None sorts by the text
+    heat: int | None = None  # shade in percent
+    extra: str | None = None  # text added to the tooltip
+    mark: str | None = None  # CSS classes
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column of a table.
 
-    Above the table, a column with `choose` has a list of its values to select from, and a
-    column with `hideable` has a checkbox.
+    The controls above the table include, for a column with `choose`, a list to filter the rows
+    by one of its values, and for a column with `hideable`, a checkbox to hide it.
     """
 
     name: str
@@ -40,10 +42,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption; the first cell of each row is its name.
+    """A table with a caption; the first cell of each row is the name of the row.
 
-    A table with a `measure` is a heat map. Its tooltips show `measure` and the value, then the
-    `extra` of the table, if given, and the `extra` of the cell.
+    `shown` is the number of rows to show at first, and `search` the label of a search box.
+
+    A table with a `measure` is a heat map. The tooltip of a cell shows the `measure` and the
+    value on one line, the `extra` of the table and that of the cell on the next.
     """
 
     name: str
@@ -58,7 +62,7 @@ class Table:
 
     @property
     def limit(self):
-        """Number of rows to show at first; all rows if only a few would be hidden."""
+        """Number of rows to show at first: `shown`, or all if only a few would be hidden."""
         return len(self.rows) if len(self.rows) <= 1.3 * self.shown else self.shown
 
     def choices(self, index):
@@ -72,35 +76,38 @@ class Table:
 
     @property
     def boxes(self):
-        """Columns that can be hidden."""
+        """Positions and columns of the checkboxes."""
         return [(i, column) for i, column in enumerate(self.columns) if column.hideable]
 
     @property
     def selects(self):
-        """Columns with `choose` that have more than one value."""
+        """Positions and columns of the filters: with `choose`, and more than one value."""
         found = [(i, column) for i, column in enumerate(self.columns) if column.choose]
         return [(i, column) for i, column in found if len(self.choices(i)) > 1]
 
 
 def text_cell(value, mark=None) -> Cell:
-    """Make a cell of text."""
+    """Make a cell with a text."""
     return Cell(short(value), mark=mark)
 
 
 def number_cell(value, digits=3, mark=None) -> Cell:
-    """Make a cell of a number; its sort key has more digits than are shown."""
+    """Make a cell with a number; the sort key has more digits than the text."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     return Cell(number(value, digits), _sort_key(value), mark=mark)
 
 
 def count_cell(value, mark=None) -> Cell:
-    """Make a cell of an integer."""
+    """Make a cell with an integer."""
     return Cell(count(value), int(value), mark=mark)
 
 
 def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
-    """Make a cell of a heat map; its shade `share` is in [0, 1], or [-1, 1] if diverging."""
+    """Make a cell of a heat map with the shade `share`.
+
+    Shades range from 0 to 1, or from -1 to 1 in a diverging heat map.
+    """
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
     shade = round(100 * float(np.clip(share, -1, 1)))
@@ -109,12 +116,12 @@ def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
 
 
 def _sort_key(value):
-    """Round to six significant digits, to keep the file small."""
+    """Format a number with six significant digits, which keeps the file small."""
     return f"{value:.6g}"
 
 
 def kept_features(weights):
-    """Return the features to show, largest weights first; leave out the rest if too many."""
+    """Return the features to show, the largest weights first; if too many, only the first."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
     order = np.argsort(-weights.max(axis=0), kind="stable")
     return order[:most]

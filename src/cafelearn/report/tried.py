@@ -12,7 +12,7 @@ from cafelearn.report.tables import (
     text_cell,
 )
 
-# Only this many of the best candidates are compared, because more columns would be too narrow.
+# Only this many of the best candidates are compared; more columns would be too narrow.
 MOST_COMPARED = 10
 # Longer names are replaced by numbers in the header of the heat map.
 SHORT_NAME = 8
@@ -49,7 +49,7 @@ def candidates_table(facts) -> Table:
     return Table(
         "candidates-table",
         "Candidates, numbered as in candidates_: settings, score, agreement (ARI) with the "
-        "chosen one, rows of the smallest and the largest cluster",
+        "chosen candidate, and sizes of the smallest and the largest cluster",
         [
             Column("candidate", numeric=False),
             *(Column(name, numeric=False, choose=True) for name in ("scaling", "weighting")),
@@ -62,7 +62,7 @@ def candidates_table(facts) -> Table:
 
 
 def agreement_table(facts) -> Table | None:
-    """Tabulate the adjusted Rand indices between the best candidates.
+    """Tabulate the adjusted Rand index between each two of the best candidates.
 
     Return None if there is only one candidate.
     """

@@ -1,4 +1,4 @@
-"""Write the code in a report that repeats the fit and applies it to new rows."""
+"""Write the code of a fit report, which repeats the fit and applies it to new rows."""
 
 import inspect
 import re
@@ -6,11 +6,13 @@ import re
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Settings that do not change the result.
+# Parameters that do not change the result and are omitted.
 SILENT = ("n_jobs", "verbose")
+# Types whose repr is code.
 PLAIN = (type(None), bool, int, float, str)
+# Largest number of characters in a line of a long list or comment.
 WIDTH = 88
-# Imports for the expression that reads the table.
+# Imports needed by the expression that reads the table, by patterns that occur in it.
 IMPORTS = {
     r"\bpd\.": "import pandas as pd",
     r"\bpl\.": "import polars as pl",
@@ -37,7 +39,7 @@ def snippet(facts, read=None) -> str:
         if cafe is not None
         else (f"labels = {name}.fit_predict({rows})", "the rows of this report"),
         (f"profile = {name}.profile_frame({rows})", "cluster profiles"),
-        (f"weights = {name}.weights_frame()", "clusters by features"),
+        (f"weights = {name}.weights_frame()", "feature weights of each cluster"),
         "",
         (f"new_rows = {rows}", "any rows with the same columns"),
         (f"new_labels = {name}.predict(new_rows)", "their clusters"),
@@ -45,21 +47,24 @@ def snippet(facts, read=None) -> str:
     if cafe is not None:
         steps += [
             (f"new_features = {name}.transform(new_rows)", "their features"),
-            (f"margin = {name}.assignment_margin(new_rows)", "doubtful if near 0"),
+            (f"margin = {name}.assignment_margin(new_rows)", "near 0: doubtful"),
         ]
     else:
-        steps.append((f"distances = {name}.transform(new_rows)", "to each centre"))
+        steps.append((f"distances = {name}.transform(new_rows)", "distances to each centre"))
     return code.text(steps)
 
 
 class Code:
-    """Lines of code and the imports that they need."""
+    """Code in preparation: `imports`, and lines that come `before` the steps."""
 
     def __init__(self):
         self.imports, self.before = set(), []
 
     def text(self, steps):
-        """Join imports, preparations and steps, with aligned comments."""
+        """Join imports, preceding lines and steps.
+
+        A step is a line, or a line and a comment; the comments are aligned.
+        """
         pairs = [step for step in steps if isinstance(step, tuple)]
         column = max(len(line) for line, _ in pairs) + 2
         lines = [
@@ -72,7 +77,7 @@ class Code:
         return "\n".join([*imports, "", *before, *lines]) + "\n"
 
     def literal(self, value):
-        """Write a value as code; return None if it has no literal."""
+        """Write a value as code; return None if that is not possible."""
         if isinstance(value, np.bool_ | np.number):
             value = value.item()
         if isinstance(value, BaseEstimator):
@@ -120,7 +125,7 @@ def _same(value, default):
 
 def _model_code(facts, code):
     """Return the variable name of the model and the code that makes the model."""
-    # For a table, show the estimator as given: the fitted copy also has `feature_groups`.
+    # For a TabularCAFE, show its CAFE as given: the fitted copy also has `feature_groups`.
     given = facts.estimator.cafe if facts.is_table else None
     inner = facts.inner if given is None else given
     kind = type(inner).__name__

@@ -43,9 +43,9 @@ def summary(facts) -> str:
     low, middle = np.quantile(facts.margin, [0.05, 0.5])
     if k > 1:
         sentences.append(
-            f"Half of the rows have an assignment margin above {number(middle, 2)}; one row in "
-            f"twenty has a margin below {number(low, 2)} (1 is at a centre, 0 halfway between "
-            "two)."
+            "The assignment margin is 1 at a centre and 0 halfway between two centres. It is "
+            f"above {number(middle, 2)} in half of the rows, and below {number(low, 2)} in one "
+            "row in twenty."
         )
     return " ".join(sentences)
 
@@ -54,21 +54,21 @@ def key_numbers(facts) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     found = [
         (count(facts.n_fitted or facts.n_rows), "rows"),
-        *([(count(facts.n_rows), "of them shown here")] if facts.is_sample else []),
+        *([(count(facts.n_rows), "rows in this report")] if facts.is_sample else []),
         (count(facts.X.shape[1]), "features"),
         (count(facts.n_clusters), "clusters"),
         *([(count(n), "candidates tried")] if (n := len(facts.candidates)) > 1 else []),
-        (exponent_name(facts.model.p), f"exponent{' chosen' if n > 1 else ''}"),
+        (exponent_name(facts.model.p), f"{'chosen ' if n > 1 else ''}exponent"),
     ]
     if facts.cafe is not None:
         found.append((count(facts.features.shape[1]), "extracted features"))
     if facts.mean_agreement is not None:
-        found.append((f"{facts.mean_agreement:.2f}", "mean agreement with the others"))
+        found.append((f"{facts.mean_agreement:.2f}", "mean agreement with other candidates"))
     return found
 
 
 def cluster_cards(facts) -> list[dict]:
-    """Describe each cluster: size, margin, main differences and highest weights."""
+    """Describe each cluster: size, median margin, largest differences and highest weights."""
     equal = 1 / len(variable_names(facts.inner))
     cards = []
     for portrait in facts.portraits:
@@ -99,12 +99,12 @@ def cluster_cards(facts) -> list[dict]:
 
 
 def feature_text(variable, category) -> str:
-    """Format the name of a variable, or of one of its categories."""
+    """Format the name of a variable, or of a variable and a category."""
     return str(variable) if category is None else f"{variable}: {category}"
 
 
 def _columns(facts):
-    """Describe the number of columns of a table and of encoded features, or of features."""
+    """State the number of features; for a table also the number of its columns."""
     features = _plural(facts.X.shape[1], "feature")
     encoder = facts.estimator.encoder_ if facts.is_table else None
     if encoder is None:
@@ -119,7 +119,7 @@ def _columns(facts):
 
 
 def _left_out(facts):
-    """Name the columns of a table that were not used, with the reasons."""
+    """List the columns of a table that were not used, with the reasons."""
     if not facts.is_table:
         return []
     encoder = facts.estimator.encoder_
@@ -141,27 +141,26 @@ def _starts(facts):
     if len(models) == 1:
         kept = "" if starts == 1 else ", and the start with the lowest objective was kept"
         return f"{clustered} at {exponent_name(facts.model.p)}{kept}. Settings: {facts.words}."
-    others = "them" if facts.cafe.selection == "agreement" else "the others"
     reason = (
-        f"{SELECTIONS[facts.cafe.selection].text}; its mean adjusted Rand index with "
-        f"{others} is {facts.mean_agreement:.2f}"
+        f"was chosen, because it has {SELECTIONS[facts.cafe.selection].text}. Its mean "
+        f"adjusted Rand index with the other candidates is {facts.mean_agreement:.2f}."
     )
     exponents = f"p = {join(f'{p:g}' for p in frame['p'].unique())}"
     if len(models) == frame["p"].nunique():
         return (
-            f"{clustered}, {_plural(each, 'start')} for each exponent {exponents}, and the "
-            f"best start of each was kept. The clustering at {exponent_name(facts.model.p)} "
-            f"was chosen: it has {reason}."
+            f"{clustered}, {_plural(each, 'start')} for each of the exponents {exponents}, and "
+            "the best start at each exponent was kept. The clustering at "
+            f"{exponent_name(facts.model.p)} {reason}"
         )
     return (
         f"{clustered}, {_plural(each, 'start')} for each of {count(len(models))} candidates "
-        f"({_combined(frame)}, {exponents}), and the best start of each was kept. The "
-        f"clustering with {facts.words} was chosen: it has {reason}."
+        f"({_combined(frame)}, {exponents}), and the best start of each candidate was kept. "
+        f"The clustering with {facts.words} {reason}"
     )
 
 
 def _combined(frame):
-    """Describe the settings other than p that the candidates combine."""
+    """List the settings of the candidates, except p."""
     offsets = frame["dispersion_offset"].dropna().unique()
     values = {
         "scaling": frame["scaling"].unique(),

@@ -1,4 +1,4 @@
-// Copy a piece of code; if the clipboard is not available, select it instead.
+// Copy a block of code; if the clipboard is not available, select the block instead.
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     const text = document.getElementById(button.dataset.copy);

@@ -1,4 +1,4 @@
-// The scatter plot. Each group is one path, so thousands of points need few elements.
+// The scatter plot. All points of a group are one path, so that the page has few elements.
 {
   const SVG = "http://www.w3.org/2000/svg";
   const COLOURS = 8;
@@ -48,8 +48,8 @@
       if (v > high) high = v;
     }
     if (low > high) return [0, 1];
-    const room = (high - low) * 0.05 || Math.abs(high) * 0.1 || 1;
-    return [low - room, high + room];
+    const padding = (high - low) * 0.05 || Math.abs(high) * 0.1 || 1;
+    return [low - padding, high + padding];
   }
 
   function scatter(root) {
@@ -230,7 +230,7 @@
       if (!term) return;
       const named = (test) => places.find((place) => test(data.ids[place.i].toLowerCase()));
       const place = named((id) => id === term) ?? named((id) => id.includes(term));
-      found.textContent = place ? describe(place.i).replaceAll("\n", ", ") : "not among the points";
+      found.textContent = place ? describe(place.i).replaceAll("\n", ", ") : "no visible point has this name";
       if (place) pick(place, false);
     });
 

@@ -1,5 +1,5 @@
-// Sort tables by a column, search and filter their rows, show all rows, hide columns. The page
-// contains all rows; this script moves and hides them.
+// Sort, search and filter the rows of tables, show all rows, and hide columns. The page contains
+// all rows; this script moves and hides them.
 {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 

@@ -1,5 +1,5 @@
 "use strict";
-// Light or dark theme: the reader's choice, else the system's preference.
+// Light or dark theme: the choice of the reader, or else the preference of the system.
 {
   const root = document.documentElement;
   const button = document.getElementById("theme");
@@ -7,7 +7,7 @@
   const key = "cafelearn-theme";
   root.classList.add("js");
 
-  // Storage may be disabled for files; the choice then lasts until the page is closed.
+  // Browsers may disable storage for local files; the choice then lasts until the page is closed.
   let chosen = null;
   try { chosen = localStorage.getItem(key); } catch { chosen = null; }
 
@@ -19,13 +19,13 @@
 
   button.addEventListener("click", () => {
     chosen = root.dataset.theme === "dark" ? "light" : "dark";
-    try { localStorage.setItem(key, chosen); } catch { /* as above */ }
+    try { localStorage.setItem(key, chosen); } catch { /* storage is disabled */ }
     apply();
   });
   system.addEventListener("change", apply);
   apply();
 
-  // Mark the section in view in the navigation.
+  // In the navigation, mark the section that is in view.
   const links = new Map(
     [...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
   const seen = new IntersectionObserver((entries) => {

@@ -1,11 +1,11 @@
-// Tooltips on hover and on keyboard focus; those on focus are also read by screen readers.
-// Tooltips are plain text without markup.
+// Tooltips, in plain text, on hover and on keyboard focus. Screen readers read those on focus.
 const tips = (() => {
   const box = document.getElementById("tip");
   const live = document.getElementById("live");
 
-  // Anchor of a tooltip opened by keyboard, which follows its element while the page scrolls.
-  // A tooltip opened by pointer has no anchor and is hidden on scroll.
+  // A function that returns the position of a tooltip opened by keyboard, which follows its
+  // element while the page scrolls. A tooltip opened by pointer has no anchor, and scrolling
+  // hides it.
   let anchor = null;
   const pointer = { x: NaN, y: NaN };
 
@@ -34,13 +34,13 @@ const tips = (() => {
     box.hidden = true;
   }
 
-  // Scrolling under a resting pointer also sends pointer events. They must not hide a tooltip
-  // opened by keyboard.
+  // Scrolling sends pointer events even if the pointer rests. These must not hide a tooltip that
+  // was opened by keyboard.
   function rests(event) {
     return anchor !== null && event.clientX === pointer.x && event.clientY === pointer.y;
   }
 
-  // Tooltip of a heat map cell: row and column, value, and details.
+  // Text for a heat map cell: row and column, value, and details.
   function ofCell(cell) {
     const table = cell.closest("table");
     const head = cell.parentElement.cells[0];
@@ -78,7 +78,7 @@ const tips = (() => {
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
   });
-  // On window, so that it runs after the other listeners, which compare with the old position.
+  // This listener is on window, so that it runs after those above, which need the old position.
   window.addEventListener("pointermove", (event) => {
     [pointer.x, pointer.y] = [event.clientX, event.clientY];
   });
