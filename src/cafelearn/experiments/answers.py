@@ -32,8 +32,8 @@ def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
     Returns
     -------
     results : DataFrame
-        A copy in which failed runs have no scores, with the additional column `accuracy`, the
-        mean of `knn_5`, `knn_20`, `logistic_5` and `logistic_20`.
+        A copy in which failed runs have no scores and times. Its additional column `accuracy`
+        is the mean of `knn_5`, `knn_20`, `logistic_5` and `logistic_20`.
 
     Examples
     --------

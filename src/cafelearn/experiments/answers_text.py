@@ -105,8 +105,8 @@ def render(results: pd.DataFrame) -> str:
     Parameters
     ----------
     results : DataFrame
-        One row per run, see :func:`~cafelearn.experiments.read_study`. Data sets, regimes,
-        methods and versions may be missing.
+        One row per run, see :func:`~cafelearn.experiments.read_study`. The results need not
+        include all data sets, regimes, methods and versions.
 
     Returns
     -------

@@ -64,14 +64,15 @@ class Comparison:
         Difference between CAFE and its baseline for each configuration and extractor, see
         :func:`pair_differences`.
     configurations : DataFrame
-        Configurations won by CAFE, see :func:`configurations_won`.
+        Whether CAFE wins each configuration, see :func:`configurations_won`.
     tests : DataFrame
         Paired tests over the configurations, see
         :func:`~cafelearn.experiments.ranking.paired_tests`.
     improvement : DataFrame
         Mean gain of CAFE by noise level, noise scale and data set, see :func:`improvement`.
     ranking : Ranking or None
-        Ranks of all methods over the configurations; None if no configuration has all methods.
+        Ranks of all methods over the configurations; None if no configuration has a version
+        that all methods completed.
     paper_ranking : Ranking or None
         Ranks of the paper's methods, computed from the results.
     published_ranking : Ranking
@@ -156,8 +157,8 @@ def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
     pairs : DataFrame
         One row per configuration and extractor (PCA, NMF and ICA), with these columns:
 
-        - `difference` : mean ARI with CAFE minus mean ARI without, over the versions that both
-          methods have;
+        - `difference` : mean ARI with CAFE minus mean ARI without CAFE, over the versions that
+          both methods have;
         - `standard_error` : standard error of this paired difference; missing if there is only
           one version;
         - `n` : the number of versions;
@@ -262,8 +263,8 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
 
     Notes
     -----
-    The standard error is for new draws of the noise in the same configurations. It is missing
-    if a configuration has a single version.
+    The standard error accounts for the random noise; the configurations are taken as fixed. It
+    is missing if a configuration has a single version.
 
     Examples
     --------

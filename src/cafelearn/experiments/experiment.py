@@ -63,7 +63,7 @@ class Experiment(ABC):
         """Predict the run time, up to a constant factor."""
 
     def own_seconds(self, record):
-        """Return the run time without a shared result that another record accounts for."""
+        """Return the run time, without that of a shared result if another record has it."""
         return record.seconds
 
     def try_share(self, sample, settings, data=None):

@@ -30,9 +30,9 @@ def run_all(
     retry_failed=False,
     progress=None,
 ):
-    """Execute the runs in `todo`, a list of (sample, methods), that the directory lacks.
+    """Execute the runs of `todo` that are not yet in the directory; return the final Progress.
 
-    The options are those of `run_grid`. Return the final Progress.
+    `todo` is a list of (sample, methods). The options are those of `run_grid`.
     """
     report = progress if progress is not None else lambda state: None
     total = sum(len(methods) for _, methods in todo)
@@ -62,7 +62,8 @@ def _in_processes(experiment, todo, settings, store, n_jobs):
     If a worker dies, only its current run is lost.
     """
     directory, losses = str(store.path.parent), 0
-    # Each worker watches this process before the slow imports of its first task.
+    # A worker ends when this process ends. It must start to watch this process before the slow
+    # imports of its first task.
     watch = {"initializer": end_with, "initargs": (os.getpid(),)}
     while todo:
         before = store.ended(include_failed=False)

@@ -12,18 +12,18 @@ class Progress(NamedTuple):
 
     done: int  # including failed runs
     total: int
-    failed: int  # in this call
+    failed: int  # among the runs of this call
     elapsed: float
     remaining: float | None  # None until a run has succeeded
 
 
 class Clock:
-    """Estimate the remaining time: the expected cost of the remaining runs, over the speed.
+    """Estimate the remaining time as the expected cost of the remaining runs over the speed.
 
-    The cost of a run is its time on one core. Its expected value is the mean over the
-    successful runs of the same method on similar samples. If there are none, it is the
-    prediction of `Experiment.foresee`, scaled so that the predictions for the successful runs
-    add up to their total cost.
+    The cost of a run is its time on one core. The expected cost is the mean over the successful
+    runs of the same method on similar samples. If there are none, it is the prediction of
+    `Experiment.foresee`, scaled so that the predictions for all successful runs add up to their
+    cost.
 
     The speed is the completed cost per second, so it depends on the number of workers. It is
     measured from the first call of `count` on, because workers take time to start.

@@ -59,10 +59,10 @@ def case_data(case: Case) -> Labelled:
         - "columns": as many columns of uniform noise as there are features are appended.
         - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of
           the feature's range, is added to 40% of the (class, feature) pairs.
-        - "zeros": in 40% of the (class, feature) pairs, each value is replaced by the smallest
-          value of the feature with probability 1/2.
-        - "generated": the data set names a generator, which draws the rows. The version
-          determines its random numbers.
+        - "zeros": in 40% of the (class, feature) pairs, each value is replaced, with
+          probability 1/2, by the smallest value of the feature.
+        - "generated": the data set is the name of a generator, which draws the rows. The
+          version determines its random numbers.
 
     Returns
     -------
@@ -122,7 +122,10 @@ def make_subspaces(rng):
 
 
 def make_counts(rng):
-    """Generate log counts, overdispersed and with excess zeros; some means differ by class."""
+    """Generate log(1 + count) for overdispersed counts with excess zeros.
+
+    Some of the means differ by class.
+    """
     k, m = int(rng.integers(2, 9)), int(rng.integers(10, 61))
     y = _draw_classes(rng, k)
     mean = rng.gamma(2, 2, m) * np.exp(rng.normal(0, 1, (k, m)) * (rng.random((k, m)) < 0.4))

@@ -76,7 +76,7 @@ class Store:
         return row[0] if row else None
 
     def add(self, record):
-        """Commit a record; it replaces an earlier record of the run only if that run failed."""
+        """Commit a record; an earlier record of the run is replaced only if it failed."""
         names = ", ".join(record._fields)
         marks = ", ".join("?" * len(record._fields))
         changes = ", ".join(f"{name} = excluded.{name}" for name in record._fields)

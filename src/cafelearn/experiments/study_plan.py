@@ -8,8 +8,8 @@ from cafelearn.experiments.plan import check_versions, choose_names
 from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is not a method of clustering: it selects the candidate of "cafe" that agrees best
-# with the classes, as an upper limit of any selection rule.
+# "hindsight" is not a clustering method: it selects the candidate of "cafe" that agrees best
+# with the classes, which is an upper bound for every selection rule.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),

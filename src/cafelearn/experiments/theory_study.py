@@ -20,9 +20,9 @@ The paper leaves some details open. The choices here are:
 
 The normalised objective is the position of the objective between the bounds of Theorem 2. The
 paper reports means from 0.10 to 0.82, depending on p; this study finds 0.10 to 0.67. The paper
-does not specify its formula. About 25 combinations of cluster separation, offset and formula
-were tried. The closest, with means from 0.10 to 0.81, has clusterings that are fitted with
-``dispersion_offset="mean"``, and the objective of Lemma 1, which omits the offset
+does not specify its formula, so about 25 combinations of cluster separation, offset and formula
+were tried. The closest gives means from 0.10 to 0.81. It fits the clusterings with
+``dispersion_offset="mean"`` and computes the objective by Lemma 1, without the offset
 (`lemma_objective`).
 """
 

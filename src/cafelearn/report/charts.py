@@ -6,6 +6,7 @@ import numpy as np
 
 from cafelearn.report.page import number
 
+# Size and margins of a chart, in drawing units.
 WIDTH, HEIGHT = 250, 165
 LEFT, RIGHT, TOP, BOTTOM = 60, 8, 12, 34
 # With more points, only this many are drawn.

@@ -133,7 +133,10 @@ def _points(text):
 
 
 def _diagram(ranking):
-    """Draw the critical difference diagram as a data: URL; return None without ranks."""
+    """Draw the critical difference diagram and return it as a data: URL.
+
+    Return None if there are no ranks or only one method.
+    """
     if ranking is None or len(ranking.ranks) < 2:
         return None
     from matplotlib import pyplot as plt

@@ -33,8 +33,8 @@ def write_fit_report(
 
     - profiles and feature weights of the clusters;
     - extracted features and their loadings;
-    - the choice of the number of clusters, and of the candidate;
     - known classes, if given, compared with the clusters;
+    - the choice of the number of clusters and of the candidate;
     - rows with small assignment margins;
     - the starts;
     - the claims of the theory, checked on this fit;

@@ -1,4 +1,4 @@
-"""The table of loadings of a fit report, a heat map."""
+"""Heat map of the loadings in a fit report."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The table of cluster profiles, a heat map: centres as text, differences as shades."""
+"""Heat map of the cluster profiles in a fit report: centres as text, differences as shades."""
 
 import numpy as np
 
@@ -8,7 +8,8 @@ from cafelearn.report.words import feature_text
 
 # Difference that has the darkest shade, in units of the overall spread.
 FULL = 2.0
-# Limits of the size of the table, whose cells have tooltips of several lines.
+# The table has at most MOST_CELLS cells, because their tooltips make the file large, but at
+# least FEWEST_VARIABLES rows.
 MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
 
 
@@ -28,7 +29,7 @@ def profile_table(facts) -> Table:
     keys = [(v, c) for v in variables for c in categories[v]]
     rows, units = [], facts.estimator._profile_units()
     for key in keys[: max(FEWEST_VARIABLES, MOST_CELLS // facts.n_clusters)]:
-        show = _shower(found[0, *key], units.get(key[0]))
+        show = _formatter(found[0, *key], units.get(key[0]))
         overall = found[0, *key].overall
         rows.append(
             [
@@ -55,7 +56,7 @@ def profile_table(facts) -> Table:
     )
 
 
-def _shower(row, unit):
+def _formatter(row, unit):
     """Return a function that formats centres of the variable or category of `row`."""
     if row.category is not None:
         return percent

@@ -1,4 +1,4 @@
-"""The tables of an experiment report, one function per section."""
+"""The tables of an experiment report."""
 
 import numpy as np
 import pandas as pd

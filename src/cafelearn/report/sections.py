@@ -29,7 +29,7 @@ DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster; with more pairs than this, it
 # is left out.
 MOST_PAIRS = 10_000_000
-# A start reaches the best objective if its own differs by at most this fraction.
+# A start whose objective is higher by at most this fraction counts as reaching the best.
 SAME_OBJECTIVE = 1e-6
 
 
@@ -88,7 +88,7 @@ def weights_table(facts) -> Table:
     dispersions = sum_over_variables(facts.model.dispersions_, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
-    # Otherwise all cells of uniform weights would have the darkest shade.
+    # Uniform weights are shaded relative to 1, or all cells would have the darkest shade.
     top = 1.0 if facts.is_uniform else float(weights.max()) or 1.0
     # Enough decimals for two significant digits of the uniform weight.
     decimals = max(3, 2 + int(np.ceil(np.log10(weights.shape[1]))))

@@ -12,7 +12,7 @@ from cafelearn.report.page import count, number, short
 # FEWEST_FEATURES are kept.
 MOST_CELLS = 40_000
 FEWEST_FEATURES = 50
-# Names with more characters than this are long.
+# Row names with more characters than this get a wide column.
 LONG = 40
 
 
@@ -46,8 +46,8 @@ class Table:
 
     `shown` is the number of rows to show at first, and `search` the label of a search box.
 
-    A table with a `measure` is a heat map. The tooltip of a cell shows the `measure` and the
-    value on one line, the `extra` of the table and that of the cell on the next.
+    A table with a `measure` is a heat map. The tooltip of a cell shows the names of its row and
+    column, then the `measure` and the value, then the `extra` of the table and of the cell.
     """
 
     name: str

@@ -3,9 +3,8 @@ const tips = (() => {
   const box = document.getElementById("tip");
   const live = document.getElementById("live");
 
-  // A function that returns the position of a tooltip opened by keyboard, which follows its
-  // element while the page scrolls. A tooltip opened by pointer has no anchor, and scrolling
-  // hides it.
+  // A tooltip opened by keyboard follows its element while the page scrolls; `anchor` returns
+  // its position. A tooltip opened by pointer has no anchor, and scrolling hides it.
   let anchor = null;
   const pointer = { x: NaN, y: NaN };
 
@@ -78,7 +77,7 @@ const tips = (() => {
     const element = event.target.closest?.(TIPPED);
     if (element) show(textOf(element), event.clientX, event.clientY);
   });
-  // This listener is on window, so that it runs after those above, which need the old position.
+  // This listener is on window, so that it runs after all others, which need the old position.
   window.addEventListener("pointermove", (event) => {
     [pointer.x, pointer.y] = [event.clientX, event.clientY];
   });
