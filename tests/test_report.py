@@ -280,6 +280,7 @@ class TestFitReport:
         page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
         assert "no row is doubtful" in page.text
         assert "1 cluster to 40 rows" in page.text
+        assert "differences of a cluster" not in page.text
 
     def test_the_number_of_clusters(self, report, tmp_path):
         X = np.r_[
@@ -295,6 +296,9 @@ class TestFitReport:
         assert float(table["stability"].iloc[1]) == pytest.approx(found.loc[2, "stability"])
         assert table["stability"].iloc[0] == ""
         assert "numbers-table" not in report.tables
+        cafe = CAFE([2, 5], p=2, n_init=2, random_state=0).fit(X)
+        page = read(write_fit_report(cafe, X, tmp_path / "listed.html"))
+        assert "2 and 5 were tried" in page.text
 
     def test_row_ids_and_missing_classes(self, fitted, tmp_path):
         cafe, X, y = fitted

@@ -12,14 +12,20 @@ def numbers_section(facts) -> dict | None:
     table = facts.inner.n_clusters_table_
     if table is None:
         return None
-    tried = table.index.tolist()
     return {
         "chosen": facts.n_clusters,
-        "low": min(tried),
-        "high": max(tried),
+        "tried": _in_words(table.index.tolist()),
         "charts": [_chart(table, "stability", "(ARI)"), _chart(table, "score", "")],
         "table": _table(table),
     }
+
+
+def _in_words(tried):
+    """Describe the numbers of clusters that were tried: as a range, or one by one."""
+    if len(tried) > 2 and tried == list(range(tried[0], tried[-1] + 1)):
+        return f"{tried[0]} to {tried[-1]}"
+    *others, last = map(str, tried)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _chart(table, name, unit):
