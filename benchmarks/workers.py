@@ -54,8 +54,8 @@ def main():
             "dask-ml KMeans, two workers": lambda: dask_ml(spread),
         }
         for p in (2.0, 1.5, 1.1, 3.0):
-            runs[f"ours, p = {p:g}, two threads"] = lambda p=p: ours(X, p, 2)
-            runs[f"ours, p = {p:g}, two workers"] = lambda p=p: ours(spread, p)
+            runs[f"mwk-means, p = {p:g}, two threads"] = lambda p=p: ours(X, p, 2)
+            runs[f"mwk-means, p = {p:g}, two workers"] = lambda p=p: ours(spread, p)
         for name, run in runs.items():
             run()
             print(f"{best(run) * 1e3:9.1f} ms per iteration  {name}", flush=True)
