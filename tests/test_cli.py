@@ -218,8 +218,10 @@ class TestFit:
         facts = json.loads(cafe(*fit, *only, "--p", "1.5,2", "--json")[1])
         assert f"Chose 1 of 2 candidates by likelihood: {facts['chosen']['words']}" in said
         (other,) = (row for row in facts["candidates"] if not row["chosen"])
-        assert f"Score {facts['chosen']['score']:,.1f}; the next best have " in said
-        assert f"{other['score']:,.1f} and agree with it by {other['agreement']:.3f}" in said
+        assert (
+            f"Score {facts['chosen']['score']:,.1f}; next best: {other['score']:,.1f} " in said
+        )
+        assert f"(ARI with the chosen candidate: {other['agreement']:.3f})" in said
 
     def test_paper(self, iris, cafe, tmp_path):
         path = tmp_path / "m.skops"

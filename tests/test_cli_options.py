@@ -90,7 +90,7 @@ class TestTexts:
         path = self.write(tmp_path, sales=sales)
         found, remarks = self.columns(cafe, path)
         assert found["sales"] == "number"
-        assert any("separated thousands: 'sales' ('1,036' is 1036)" in r for r in remarks)
+        assert any("thousands separators: 'sales' ('1,036' is 1036)" in r for r in remarks)
         found, remarks = self.columns(cafe, path, "--thousands", ",")
         assert found["sales"] == "number"
         assert not any("thousands" in r for r in remarks)

@@ -1,4 +1,4 @@
-"""The command line: `cafe` parses arguments and calls the rest of the package."""
+"""The command `cafe`: parse the arguments and call the rest of the package."""
 
 import sys
 
@@ -19,7 +19,7 @@ def main(args: list[str] | None = None) -> int:
     Parameters
     ----------
     args : list of str, default=None
-        The arguments; None means those of the process.
+        The arguments after the name of the command; None means ``sys.argv[1:]``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The application `cafe`: its commands and the handling of wrong arguments."""
+"""The application `cafe`: register the commands and report wrong usage."""
 
 import os
 import sys
@@ -48,7 +48,10 @@ def _options(
 
 
 def _open_streams():
-    """Open closed standard streams (``>&-``), so that no file gets their descriptors."""
+    """Open closed standard streams (``>&-``) on the null device.
+
+    Otherwise, a file opened later would get the descriptor of a stream and receive its output.
+    """
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -59,7 +62,7 @@ def _open_streams():
 
 
 def _short_form(error, context):
-    """Suggest the short option for a wrong long one, such as -k for --k."""
+    """Suggest the short form of an unknown long option, such as -k for --k."""
     wrong = getattr(error, "option_name", None) or ""
     if context is None or not wrong.startswith("--"):
         return ""
@@ -72,7 +75,7 @@ def run(args):
     """Run the app and return an exit code; report wrong usage in one line on stderr."""
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
-        # Printing a name that the terminal cannot encode must not raise.
+        # Names in the data may contain characters that the terminal cannot encode.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -87,7 +90,8 @@ def run(args):
         silence(sys.stdout)
         return 1
     except Exception as error:
-        # Recognise click's exceptions by an attribute: typer may vendor click or import it.
+        # Recognise click's exceptions by an attribute instead of their class, because typer
+        # may import click or contain a copy of it.
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)

@@ -1,7 +1,8 @@
 """Read untrusted Parquet and Feather files within memory limits.
 
-Arrow allocates as many bytes as the headers of a file state, and does not check the offsets in
-a Feather file. This module checks both: sizes before decompression, offsets before conversion.
+Arrow allocates as many bytes as the headers of a file state, and it does not check the offsets
+in a Feather file. This module checks the sizes before decompression, and the offsets before
+conversion to pandas.
 """
 
 import struct
@@ -13,10 +14,10 @@ from cafelearn._words import listed
 from cafelearn.cli.limits import check_memory
 from cafelearn.cli.parquet_pages import pages_of
 
-# Largest number of bytes that the text of a batch may expand to, and of rows in a batch.
+# Limits of a batch: the bytes of its decoded text, and the number of its rows.
 EXPANDED, ROWS = 128 << 20, 65_536
-# Bytes of a cell in Arrow and pandas together: a number, text, another Python object, and an
-# object that contains other objects.
+# Estimated bytes of a cell in Arrow and pandas together, if the cell is a number, text, another
+# Python object, or an object that contains other objects.
 NUMBER, TEXT, OBJECT, NESTED = 16, 64, 128, 256
 FEATHER = b"ARROW1\0\0"
 PARTS = "If this size is correct, put the file in a directory to read it in parts."
@@ -53,7 +54,7 @@ def reading(path, kind):
         ) from error
     try:
         yield
-    # Damaged pandas metadata raises lookup, type and attribute errors; damaged sizes raise
+    # Damaged pandas metadata causes lookup, type and attribute errors; damaged sizes cause
     # memory, overflow and struct errors.
     except (
         pa.ArrowException,
@@ -70,9 +71,10 @@ def reading(path, kind):
 
 
 def _read_parquet(path, groups=None, columns=None, advice=PARTS):
-    """Read row groups of a Parquet file in batches, because repeated text expands.
+    """Read row groups of a Parquet file in batches, to limit the memory for decoded text.
 
-    `groups` and `columns` select the row groups and columns to read; None means all.
+    A page may store repeated text only once. `groups` and `columns` select the row groups and
+    columns to read; None means all.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -101,11 +103,11 @@ def _read_parquet(path, groups=None, columns=None, advice=PARTS):
 
 
 def _cells(schema):
-    """Return the bytes per cell of each column, by its path in a Parquet file."""
+    """Return a dict from the path of each column in a Parquet file to its bytes per cell."""
     found = {}
     is_nested = any(kind.num_fields for kind in schema.types)
     for name, kind in zip(schema.names, schema.types, strict=True):
-        # A name with a dot looks like a field of a nested column.
+        # A name with a dot may equal the path of a field in a nested column.
         cell = NESTED if is_nested and "." in name else _cell(kind)
         found[name] = max(found.get(name, 0), cell)
     return found
@@ -116,8 +118,8 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    # Arrow only slices a buffer in memory. For a file it would allocate as many bytes as the
-    # lengths in the file state.
+    # Arrow takes slices of bytes in memory without allocation. From a file, it would allocate
+    # as many bytes as the lengths in the file state.
     with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
             return feather.read_table(path)  # version 1 of the format has no compression
@@ -138,7 +140,7 @@ def _read_feather(path):
 
 
 def _batch_sizes(message):
-    """Return the lengths of a message's arrays, including nested ones, and its unpacked bytes.
+    """Return the lengths of a message's arrays, including nested ones, and its unpacked size.
 
     The layout of a message is defined in Message.fbs and Schema.fbs of Arrow.
     """
@@ -157,7 +159,7 @@ def _batch_sizes(message):
 
 
 def _field(data, table, number):
-    """Return the position of a field of a FlatBuffers table, or None if it is absent."""
+    """Return the position of a field in a FlatBuffers table; None if the field is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     if 4 + 2 * number >= struct.unpack_from("<H", data, vtable)[0]:
         return None
@@ -166,17 +168,17 @@ def _field(data, table, number):
 
 
 def _target(data, place):
-    """Return the target of an offset in a FlatBuffers message."""
+    """Return the position to which the offset at `place` in a FlatBuffers message points."""
     return place + struct.unpack_from("<I", data, place)[0]
 
 
 def _pairs(data, place):
-    """Return a vector of pairs of 64-bit integers; empty if the field is absent."""
+    """Return a vector of pairs of 64-bit integers as a list, empty if `place` is None."""
     if place is None:
         return []
     start = _target(data, place)
     (count,) = struct.unpack_from("<I", data, start)
-    start += 4 + -(start + 4) % 8  # aligned
+    start += 4 + -(start + 4) % 8  # pairs are aligned to 8 bytes
     return [struct.unpack_from("<qq", data, start + 16 * each) for each in range(count)]
 
 
@@ -188,7 +190,7 @@ def _parts(kind):
 
 
 def _cell(kind):
-    """Return the bytes that a value of this type takes in Arrow and pandas together."""
+    """Estimate the bytes that a value of this type takes in Arrow and pandas together."""
     from pyarrow import types
 
     if types.is_nested(kind):
@@ -207,7 +209,7 @@ def _is_view(kind):
 
 
 def _check_types(path, schema):
-    """Raise if the size of a column cannot be computed from the sizes of its buffers."""
+    """Raise TypeError if the size of a column does not follow from the sizes of its buffers."""
     from pyarrow import types
 
     tests = (types.is_run_end_encoded, types.is_list_view, types.is_large_list_view)
@@ -222,7 +224,10 @@ def _check_types(path, schema):
 
 
 def _needed_by_views(table):
-    """Return the bytes needed for the text of view columns, whose views may share bytes."""
+    """Estimate the bytes of the text of view columns.
+
+    In Arrow, several views may share the same bytes; in pandas, each needs its own.
+    """
     needed = 0
     chunks = (chunk for column in table.columns for chunk in column.chunks)
     for chunk in chunks:

@@ -11,7 +11,8 @@ from cafelearn.cli.tables import make_table
 
 EXPONENTS = (2.0, 1.1, 1.5, 3.0)
 ROUNDS = 3
-# Iterations of one fit: enough to be timed, and few enough that most fits do not converge.
+# Largest number of iterations of a timed fit of k-means and of mwk-means: enough to measure the
+# time, and few enough that most fits do not converge before.
 LLOYD = 31
 OURS = 9
 
@@ -29,7 +30,10 @@ def bench(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Time one iteration of mwk-means against one of scikit-learn's KMeans, on one thread."""
+    """Compare the time of one iteration of mwk-means and of scikit-learn's KMeans.
+
+    Both run on one thread.
+    """
     with session("bench", quiet, as_json, debug) as run:
         if clusters > rows:
             raise ValueError(
@@ -55,7 +59,7 @@ def bench(
 
 
 def _measure(rows, features, clusters):
-    """Return seconds per iteration of Lloyd's algorithm and of mwk-means for each p."""
+    """Return the seconds per iteration of Lloyd's algorithm, and of mwk-means for each p."""
     import warnings
 
     import numpy as np
@@ -89,7 +93,7 @@ def _measure(rows, features, clusters):
 def per_iteration(runs, X, rounds=ROUNDS):
     """Measure seconds per iteration, excluding set-up and the first iteration.
 
-    `runs` maps each name to a function that makes an estimator from `max_iter`, and to the
+    `runs` maps each name to a pair: a function that makes an estimator from `max_iter`, and the
     largest `max_iter` to time.
     """
     for make, last in runs.values():
@@ -97,7 +101,7 @@ def per_iteration(runs, X, rounds=ROUNDS):
         make(min(2, last)).fit(X)
     best = {name: {} for name in runs}
     for _ in range(rounds):
-        # Methods alternate, so that other load on the machine affects all of them alike.
+        # The methods alternate, so that other load on the machine affects all of them alike.
         for name, (make, last) in runs.items():
             for max_iter in (1, last):
                 model = make(max_iter)
@@ -110,7 +114,10 @@ def per_iteration(runs, X, rounds=ROUNDS):
 
 
 def _slope(times):
-    """Compute seconds per additional iteration; `times` maps iterations to the best time."""
+    """Compute the seconds per additional iteration.
+
+    `times` maps each number of iterations to its shortest time.
+    """
     few, many = min(times), max(times)
     if many > few and times[many] > times[few]:
         return (times[many] - times[few]) / (many - few)

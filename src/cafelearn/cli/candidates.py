@@ -1,4 +1,4 @@
-"""The options of `cafe fit` for the candidates of CAFE and the choice among them."""
+"""Convert options of `cafe fit` to parameters of CAFE."""
 
 from cafelearn._words import listed
 
@@ -9,7 +9,11 @@ OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
 
 
 def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, n_init):
-    """Convert the given options to parameters of CAFE."""
+    """Return the parameters of CAFE for the candidates and the choice among them.
+
+    Without --paper, the parameters of options that were not given are left out. With --paper,
+    raise ValueError if another option contradicts it.
+    """
     from cafelearn._cafe import PAPER
 
     exponents = _values("p", p, _number)
@@ -22,7 +26,7 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
         "rescaling": rescaling,
         "n_init": n_init,
     }
-    # None also means "no scaling", so check the option itself.
+    # A scaling of None means "no scaling" if the option was given.
     known = {
         name: value
         for name, value in given.items()

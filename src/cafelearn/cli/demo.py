@@ -32,8 +32,8 @@ def demo(
 ):
     """Compare k-means, PCA and CAFE on the wine data with noise in some cultivars.
 
-    Each measurement gets noise in one cultivar and still separates the other two. CAFE
-    computes a weight for each measurement in each cluster.
+    Each measurement gets noise in one cultivar and is unchanged in the other two. CAFE computes
+    a weight for each measurement in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
         from cafelearn._files import check_output
@@ -42,8 +42,8 @@ def demo(
         X, y, noise = _noisy(seed)
         run.say(f"Wine: {len(X)} wines of 3 cultivars, {X.shape[1]} measurements.")
         run.say(
-            "Each measurement gets noise as wide as its range in one cultivar and is unchanged "
-            "in the other two."
+            "Each measurement gets noise in one cultivar, with a standard deviation equal to "
+            "its range, and is unchanged in the other two."
         )
         cafe = _compare(run, X, y, seed, jobs)
         _show_weights(run, cafe, y, noise, X.columns)
@@ -52,7 +52,10 @@ def demo(
 
 
 def _noisy(seed):
-    """Return range-scaled rows with noise, their classes, and a mask of the noisy pairs."""
+    """Return the range-scaled wine data with noise, the cultivars, and a mask of the noise.
+
+    The mask has a row per cultivar and a column per measurement.
+    """
     import numpy as np
     from sklearn.datasets import load_wine
 
@@ -69,7 +72,7 @@ def _noisy(seed):
 
 
 def _compare(run, X, y, seed, jobs):
-    """Fit CAFE and other methods, and show their agreement with the classes."""
+    """Fit CAFE and other methods, show their agreement with the cultivars; return the CAFE."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA
     from sklearn.metrics import adjusted_rand_score
@@ -104,7 +107,7 @@ def _compare(run, X, y, seed, jobs):
 
 
 def _show_weights(run, cafe, y, noise, names):
-    """Show in which cultivars each measurement has noise, and its weights."""
+    """Show where each measurement has noise, and its weight in the cluster of each cultivar."""
     import numpy as np
 
     from cafelearn.plotting._estimators import match_clusters

@@ -45,7 +45,12 @@ def register(app):
 def reproduce(
     out: Out = Path("reproduction"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two versions and few restarts: minutes, not hours.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Use two noisy versions of each data set and few starts; this takes minutes "
+            "instead of hours.",
+        ),
     ] = False,
     datasets: Names = None,
     methods: Names = None,
@@ -53,7 +58,9 @@ def reproduce(
     scales: Numbers = None,
     versions: Annotated[
         int | None,
-        typer.Option(min=1, help="Noisy versions of each data set.", show_default="20"),
+        typer.Option(
+            min=1, help="Number of noisy versions of each data set.", show_default="20"
+        ),
     ] = None,
     jobs: Processes = -1,
     scheduler: Scheduler = None,
@@ -62,7 +69,7 @@ def reproduce(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Run the paper's experiment and compare its tables with the published ones."""
+    """Repeat the experiment of the paper and compare the results with the published tables."""
     with session("reproduce", quiet, as_json, debug) as run:
         from cafelearn.experiments import QUICK, Plan, Settings, read_results, run_grid
 
@@ -88,7 +95,7 @@ def reproduce(
         run.facts["files"] = files
         run.say()
         run.say(f"Written to {out}: {', '.join(path.name for path in files)}")
-        run.say(f"The tables: cafe tables {out}")
+        run.say(f"To print the tables: cafe tables {out}")
 
 
 def study(
@@ -143,14 +150,17 @@ def study(
 
 def tables(
     directory: Annotated[
-        Path, typer.Argument(help="Directory of cafe reproduce, or a CSV file of runs.")
+        Path, typer.Argument(help="Directory written by cafe reproduce, or a CSV file of runs.")
     ],
     format: Annotated[Format, typer.Option(help="Format of the tables.")] = Format.text,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Print Tables 1 and 2 of the paper with our values, the published values and z."""
+    """Print Tables 1 and 2 of the paper with our values, the published values and z.
+
+    z is the difference of both values divided by its standard error.
+    """
     with session("tables", quiet, as_json, debug) as run:
         from cafelearn.experiments import read_results
         from cafelearn.experiments.compare import against_published
@@ -163,7 +173,7 @@ def tables(
 
 
 def theory(
-    out: Annotated[Path, typer.Option(help="Directory of the figures and tables.")] = Path(
+    out: Annotated[Path, typer.Option(help="Directory for the figures and tables.")] = Path(
         "theory"
     ),
     seed: Annotated[int, typer.Option(help="Seed of the data and the starts.", min=0)] = 0,
@@ -172,7 +182,10 @@ def theory(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Draw the paper's Figures 1 and 2, and check every claim of the theory on their fits."""
+    """Fit mwk-means to generated data as in the paper, and draw Figures 1 and 2.
+
+    Every claim of the paper's theory is checked on each fit.
+    """
     with session("theory", quiet, as_json, debug) as run:
         from cafelearn._compiling_note import note_compiling
         from cafelearn._files import atomic_path
@@ -197,7 +210,7 @@ def theory(
 
 
 def _write_results(run, results, directory):
-    """Write the tables in all formats, the comparison as text, and the report."""
+    """Write the tables in all formats, the comparison and the report; return the files."""
     from cafelearn.experiments.compare import compare, summary
     from cafelearn.experiments.tables import render
 

@@ -1,4 +1,4 @@
-"""cafe fit: fit CAFE to a table; write features, a model and a report."""
+"""cafe fit: fit CAFE to a table; write features, a model, a report and cluster profiles."""
 
 import time
 from enum import StrEnum
@@ -53,7 +53,7 @@ def fit(
         typer.Option(
             "-r",
             "--components",
-            help="Number of features to extract; by default half the number of columns after "
+            help="Number of features to extract; by default, half the number of columns after "
             "encoding.",
             min=1,
         ),
@@ -152,7 +152,7 @@ def fit(
         Impute | None,
         typer.Option(
             help="Replace missing numbers by the median and missing categories by the most "
-            "frequent one; by default they stay missing.",
+            "frequent category; by default, missing values stay missing.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -227,7 +227,7 @@ def fit(
 
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
-    """Check all files before the computation; return whether Dask reads the data."""
+    """Check all files before the computation; return whether the data is read with Dask."""
     from cafelearn.cli.large_pass import check_features, check_scheduler
     from cafelearn.cli.options import need
     from cafelearn.cli.writing import check_outputs, check_suffix, kind_of
@@ -252,7 +252,10 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
 
 
 def _set_columns(estimator, frame, label):
-    """Check the column names against the table and set them on the estimator."""
+    """Set the columns given as options on the estimator.
+
+    Raise ValueError if --label or --id names no column of the table.
+    """
     for option, name in (("--label", label), ("--id", estimator.id_column)):
         if name is not None and name not in frame.columns:
             raise ValueError(
@@ -344,7 +347,7 @@ def _fit(run, estimator, frame, label):
 
 
 def _write_profile(profile, path, force):
-    """Write the profile if requested; return a dict with its path, else an empty dict."""
+    """Write the cluster profiles unless `path` is None; return a dict of the file written."""
     if path is None:
         return {}
     from cafelearn.cli.writing import write_table

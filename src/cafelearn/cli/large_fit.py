@@ -1,4 +1,4 @@
-"""cafe fit on tables larger than memory, partition by partition."""
+"""cafe fit on tables larger than memory, part by part."""
 
 import time
 from typing import NamedTuple
@@ -16,14 +16,18 @@ from cafelearn.cli.summary import (
     show_fit,
 )
 
-# Number of rows in the sample for the report.
+# Largest number of rows in the sample for the report.
 REPORT_ROWS = 10_000
-# Largest number of classes in one partition of the label column.
+# Largest number of distinct labels in one part.
 MOST_CLASSES = 1_000
 
 
 def fit(run, estimator, large, label, out, force):
-    """Fit, write the features in one more pass, record the facts and return the profile."""
+    """Fit the estimator, record and show the facts, and return the cluster profiles.
+
+    One more pass after the fit collects the statistics of all rows and, unless `out` is None,
+    writes the features.
+    """
     from cafelearn.cli.progress import watch
 
     begin = time.perf_counter()
@@ -42,7 +46,11 @@ def fit(run, estimator, large, label, out, force):
 
 
 def sample(estimator, large, label, seed):
-    """Draw up to REPORT_ROWS random rows; return them with their names and classes."""
+    """Draw up to REPORT_ROWS random rows; return them, their names and their known classes.
+
+    Without an id column, the names are row numbers. Without a label column, the classes are
+    None.
+    """
     import dask
     import pandas as pd
 
@@ -68,17 +76,17 @@ def _take(frame, places):
 
 
 class Survey(NamedTuple):
-    """Statistics of some rows."""
+    """Statistics of the rows of one or all parts."""
 
-    counts: np.ndarray  # rows of each cluster
+    counts: np.ndarray  # number of rows in each cluster
     n_doubtful: int
-    doubtful: list  # the most doubtful rows, as facts
-    classes: dict  # class -> number of its rows in each cluster
+    doubtful: list  # rows with the lowest margins, as returned by `doubtful_rows`
+    classes: dict  # known class -> number of its rows in each cluster
     profile: ProfileSums
 
 
 def _survey(run, estimator, large, label, out, force):
-    """Compute the Survey of all rows in one pass; write their features if requested."""
+    """Compute the Survey of all rows in one pass; write the features unless `out` is None."""
     worker, id_type = for_parts(estimator), large.types.get(estimator.id_column)
     parts = over_parts(run, _survey_part, large, worker, label, id_type, out=out, force=force)
     return _merged(parts)
@@ -102,7 +110,7 @@ def _survey_part(frame, first, path, estimator, label, id_type):
 def _classes(known, cluster, k):
     import pandas as pd
 
-    codes, distinct = pd.factorize(known)  # -1 if missing
+    codes, distinct = pd.factorize(known)  # the code of a missing value is -1
     if len(distinct) > MOST_CLASSES:
         raise ValueError(
             f"--label {known.name!r} needs at most {MOST_CLASSES:,} classes, but one part "
@@ -133,7 +141,7 @@ def _by_margin(row):
 
 
 def _agreement(classes, label):
-    """Compute ARI and NMI with known classes from their counts in each cluster."""
+    """Compute ARI and NMI from the number of rows of each known class in each cluster."""
     from scipy.stats import entropy
     from sklearn.metrics import mutual_info_score
 

@@ -1,4 +1,7 @@
-"""Passes over tables larger than memory, on threads or a cluster."""
+"""Passes over tables larger than memory, on local threads or a Dask cluster.
+
+A part is one partition of the Dask dataframe of the table.
+"""
 
 import re
 import warnings
@@ -9,11 +12,14 @@ import numpy as np
 from cafelearn.cli.large_reading import PARQUET, is_large, need_dask, read_large
 from cafelearn.cli.options import need
 
-SECONDS = 10
+SECONDS = 10  # longest wait for the scheduler and for a first worker
 
 
 def check_scheduler(data, scheduler):
-    """Return whether the data is read with Dask; raise if a scheduler is given but not used."""
+    """Return whether the data is read with Dask; raise if it is not and a scheduler is given.
+
+    Also raise if a package needed for Dask is not installed.
+    """
     if not is_large(data):
         if scheduler is not None:
             raise ValueError(
@@ -30,7 +36,7 @@ def check_scheduler(data, scheduler):
 def check_features(out, force, **sources):
     """Raise unless features can be written to the directory `out`.
 
-    `out` must not be or contain one of the paths `sources`.
+    `out` must neither be nor contain any of the input paths in `sources`.
     """
     from cafelearn._files import check_directory
 
@@ -73,7 +79,7 @@ def computing(scheduler, jobs):
 
 
 def read(run, data, tell):
-    """Open the table; record its size in the facts of the run and pass it to `tell`."""
+    """Open the table, record its size in the facts of the run, and report it with `tell`."""
     large = read_large(data, run.remark)
     n_rows, n_parts = sum(large.lengths), len(large.lengths)
     n_columns = len(large.frame.columns)
@@ -88,9 +94,8 @@ def read(run, data, tell):
 def over_parts(run, function, large, *arguments, out=None, force=False):
     """Return ``function(frame, first, path, *arguments)`` for each part, in order.
 
-    `first` is the number of the part's first row and `path` the file for its features in the
-    directory `out`, which is created once all parts have been written. If `out` is None, so
-    is `path`.
+    `first` is the number of the part's first row. `path` is the file for the part's features,
+    or None if `out` is None. The directory `out` is created after all parts have been written.
     """
     import dask
 
@@ -111,7 +116,7 @@ def over_parts(run, function, large, *arguments, out=None, force=False):
 
 
 def for_parts(estimator):
-    """Copy a TabularCAFE without its large attributes, for use in the tasks of a pass."""
+    """Copy a fitted TabularCAFE without the attributes that the tasks of a pass do not need."""
     from cafelearn._dask.lazy import detached
 
     worker, cafe = detached(estimator), detached(estimator.cafe_)
@@ -123,8 +128,8 @@ def for_parts(estimator):
 def write_part(table, path, id_type=None):
     """Write the features of one part.
 
-    `id_type` is the type of the row names in the first column. If it is None, pandas infers
-    the type, which may differ in parts with missing names.
+    `id_type` is the Arrow type of the row names in the first column. If it is None, the type is
+    inferred from the part. An inferred type may differ between parts if names are missing.
     """
     import pyarrow as pa
 
@@ -182,7 +187,8 @@ def _on_cluster(tasks, update):
             found[future.key] = result
             update(len(found), len(tasks))
     except BaseException:
-        # The traceback of the exception would keep the futures alive.
+        # Without this, the cluster would continue, because the traceback of the exception
+        # refers to the futures.
         client.cancel(futures)
         raise
     return [found[future.key] for future in futures]
@@ -190,7 +196,10 @@ def _on_cluster(tasks, update):
 
 @contextmanager
 def _similar_once():
-    """Show warnings after the body, and only the first of those that differ only in numbers."""
+    """Delay the warnings of the body to its end, and merge those that differ only in numbers.
+
+    Of such warnings, the first is shown, with a note if there are others.
+    """
     found = {}
 
     def keep(message, *where):

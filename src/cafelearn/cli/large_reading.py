@@ -13,26 +13,27 @@ from cafelearn.cli.limits import COLUMN, check_memory
 from cafelearn.cli.reading import repaired
 
 PARQUET = (".parquet", ".parq", ".pq")
-# Target size of a partition in memory, in bytes. Row groups are not split. A thread needs
-# about six times as much to encode and assign a partition.
+# Target size of a partition in memory, in bytes. Row groups are not split. To encode a
+# partition and assign its rows, a thread needs about six times the size of the partition.
 PARTITION = 8 * 2**20
+# Larger row groups, in bytes, cause a remark.
 LARGE = 256 * 2**20
-# Estimated bytes of a Dask task that reads a chunk.
+# Estimated memory of a Dask task that reads one chunk, in bytes.
 TASK = 1_000
 # Names that pandas and Dask write to Parquet files for an index without a name.
 INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
 
 class Large(NamedTuple):
-    """A lazy table."""
+    """A table that Dask reads partition by partition."""
 
     frame: object  # dask.dataframe.DataFrame
-    lengths: list  # rows of each partition
-    types: dict  # column -> its type in Parquet files
+    lengths: list  # number of rows in each partition
+    types: dict  # column -> its type in Parquet files; empty for arrays
 
 
 def is_large(path):
-    """Check whether a path is read with Dask, as directories and .npy files are."""
+    """Check whether a path is a directory or .npy file, which are read with Dask."""
     path = Path(path)
     return path.is_dir() or path.suffix.lower() == ".npy"
 
@@ -43,7 +44,7 @@ def read_large(path, remark=lambda text: None):
     `remark` is called with a sentence for each repair or guess.
     """
     need_dask(path)
-    path = Path(path).absolute()  # workers may have another working directory
+    path = Path(path).absolute()  # workers may have a different working directory
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
     if path.is_dir() and not is_zarr(path):
@@ -112,7 +113,11 @@ def _parquet_files(path):
 
 
 def _pieces(files, remark):
-    """Return (file, row groups) for every partition, the row counts, and the schema."""
+    """Group the row groups of all files into partitions.
+
+    Return the row groups of each partition as pairs (file, number of the row group), the
+    number of rows in each partition, and the schema.
+    """
     pieces, lengths, size, schema, largest = [], [], PARTITION, None, 0
     for file in files:
         metadata = _metadata(file)
@@ -124,7 +129,7 @@ def _pieces(files, remark):
             group = metadata.row_group(number)
             if not group.num_rows:
                 continue
-            # Use the size in memory, because repeated values take few bytes in the file.
+            # Estimate the size in memory, because repeated values take few bytes in the file.
             own_size = max(group.total_byte_size, 8 * group.num_rows * group.num_columns)
             check_memory(file, own_size, GROUPS)
             largest = max(largest, own_size)
@@ -138,7 +143,7 @@ def _pieces(files, remark):
     if largest > LARGE:
         remark(
             f"Row groups of up to {largest / 1e6:,.0f} MB are read whole, one per thread; "
-            "smaller ones would need less memory."
+            "smaller row groups would need less memory."
         )
     return pieces, lengths, schema
 
@@ -179,7 +184,7 @@ def _read_piece(piece, columns=None):
     import pyarrow as pa
 
     tables = [read_row_group(Path(file), number, columns) for file, number in piece]
-    # Columns are selected by name, because their order may differ between files.
+    # Select the columns by name, because their order may differ between files.
     tables = [table.select(columns or tables[0].schema.names) for table in tables]
     return pa.concat_tables(tables).to_pandas(ignore_metadata=True)
 
@@ -225,11 +230,14 @@ def _open_zarr(path):
 
 
 def _needed_by_zarr(array):
-    """Estimate the bytes needed to list all chunks and to read those of one range of rows."""
+    """Estimate the bytes needed to list all chunks and to read all columns of one row range.
+
+    The row range is that of one chunk.
+    """
     shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
     n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
     rows = min(chunk[0], shape[0]) if shape else 0
-    # Chunks are unpacked whole, including those that extend beyond the array.
+    # A chunk is unpacked whole, even if it extends beyond the array.
     whole = math.prod(chunk) * array.dtype.itemsize
     joined = rows * math.prod(shape[1:]) * max(array.dtype.itemsize, 8)
     return TASK * n_chunks + whole + 2 * joined + COLUMN * math.prod(shape[1:])
@@ -241,7 +249,7 @@ def _not_zarr(path, error):
 
 
 class _ZarrBlocks:
-    """A Zarr array whose read errors name its file."""
+    """A Zarr array whose errors on reading name its path."""
 
     def __init__(self, array, path):
         self.array, self.path = array, path

@@ -30,7 +30,7 @@ def transform(run, estimator, large, id_column, out, force):
     arguments = (for_parts(estimator), used, id_column, large.types.get(id_column))
     try:
         with warnings.catch_warnings():
-            # _remark_unseen makes one remark per column for all parts.
+            # Instead of this warning for each part, _remark_unseen makes one remark per column.
             warnings.filterwarnings("ignore", "Column .* has unknown categories")
             parts = over_parts(run, _place_part, large, *arguments, out=out, force=force)
     except ValueError:
@@ -42,17 +42,17 @@ def transform(run, estimator, large, id_column, out, force):
 
 
 class Unseen(NamedTuple):
-    """Categories of a column that did not occur in the fit."""
+    """Categories of a column in one part that did not occur in the fit."""
 
-    n_rows: int
-    texts: list
-    cut_off: bool  # whether there are more texts
+    n_rows: int  # number of rows with such a category
+    texts: list  # up to MOST_TEXTS distinct categories
+    cut_off: bool  # whether there are more than MOST_TEXTS
 
 
 class Placed(NamedTuple):
-    """Statistics of some rows."""
+    """Statistics of one part."""
 
-    counts: np.ndarray  # rows of each cluster
+    counts: np.ndarray  # number of rows in each cluster
     unseen: dict  # column -> Unseen
 
 
@@ -69,7 +69,7 @@ def _place_part(frame, first, path, estimator, used, id_column, id_type):
 def _unseen(column, known):
     if column.dtype == object:  # may have unhashable values
         column = column.map(value_text, na_action="ignore")
-    codes, values = pd.factorize(column)  # -1 if missing
+    codes, values = pd.factorize(column)  # the code of a missing value is -1
     texts = pd.Index([value_text(value) for value in values.astype(object)], dtype=object)
     is_new = ~texts.isin(known)
     n_rows = np.bincount(codes[codes >= 0], minlength=len(texts))[is_new].sum()
@@ -78,7 +78,7 @@ def _unseen(column, known):
 
 
 def _remark_unseen(run, encoder, parts):
-    """Remark on unknown categories as the encoder does for a table in memory."""
+    """Remark on unknown categories as the encoder warns of them in a table in memory."""
     for name in encoder.categories_:
         found = [part.unseen[name] for part in parts if name in part.unseen]
         if not found:
@@ -98,14 +98,14 @@ def _distinct(lists):
 
 
 class Faults(NamedTuple):
-    """Invalid values in some rows."""
+    """Invalid values in one part."""
 
     words: dict  # numeric column -> its values that are not numbers, as text
-    infinite: dict  # column -> number of infinite values
+    infinite: dict  # numeric column -> number of infinite values
 
 
 def _refuse(run, encoder, large):
-    """Raise the error that the encoder would raise for the whole table in memory."""
+    """Raise the error that the encoder would raise if the whole table were in memory."""
     parts = over_parts(run, _faults, large, encoder)
     for name in encoder.numbers_:
         words = _distinct(part.words.get(name, ()) for part in parts)
@@ -127,7 +127,7 @@ def _faults(frame, first, path, encoder):
 
 
 def _added(counts):
-    """Sum counts by name."""
+    """Add up the counts of each name over several dicts."""
     total = {}
     for part in counts:
         for name, count in part.items():

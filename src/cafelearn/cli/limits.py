@@ -1,9 +1,9 @@
 """Memory limits for tables, checked before decompression.
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
-take no space at all. The memory of a table is therefore estimated from counts and headers. A
-table may always take `ALWAYS` bytes. A larger table may take at most `RATIO` times the size
-of its file, which is far more than ordinary files need.
+take no space at all. The memory of a table is therefore estimated from the headers of its file,
+or from the number of its lines and delimiters. Every table may take `ALWAYS` bytes. A larger
+table may take at most `RATIO` times the size of its file, far more than ordinary files need.
 """
 
 import gzip
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 ALWAYS = 640 << 20
 RATIO = 1000
-BLOCK = 1 << 20
+BLOCK = 1 << 20  # bytes or characters to read at a time
 # Estimated bytes that parsers and pandas take together: per text cell, per column and per byte
-# of JSON. The shortest JSON values become objects of 64 bytes.
+# of JSON. Even the shortest JSON values become objects of 64 bytes.
 CELL, COLUMN, JSON_BYTE = 48, 2_000, 25
 LINE_ENDS = (b"\n", b"\r")
 
 
 def check_memory(path, needed, advice=""):
-    """Raise if a table of an estimated `needed` bytes is too large for its file or for memory.
+    """Raise ValueError if a table needs too much memory for its file or for this computer.
 
-    If a table is read in parts, `needed` is the memory for one part. `advice` is a sentence
-    appended to the error if the table is too large for its file.
+    `needed` is the estimated memory in bytes, for one part if the table is read in parts.
+    `advice` is a sentence appended to the error if the table is too large for its file.
     """
     if needed > memory():
         raise ValueError(
@@ -42,7 +42,7 @@ def check_memory(path, needed, advice=""):
 
 
 def memory():
-    """Return the bytes of memory of this computer, or infinity if unknown."""
+    """Return the memory of this computer in bytes, or infinity if it is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -56,14 +56,17 @@ class Text(NamedTuple):
     lines: int  # number of line ends, plus one
 
     def needed(self, n_columns):
-        """Estimate the bytes of a table of `n_columns` columns; short lines are padded."""
+        """Estimate the bytes of a table of `n_columns` columns.
+
+        Each line counts as `n_columns` cells, because pandas fills up short lines.
+        """
         return 2 * self.size + (CELL * self.lines + COLUMN) * n_columns
 
 
 def survey(path, compressed, delimiters):
-    """Count the bytes and lines of a text file; raise if it would need too much memory.
+    """Count the bytes and lines of a text file; raise if its table would need too much memory.
 
-    Empty `delimiters` mean JSON.
+    `delimiters` is empty for JSON lines.
     """
     advice = "If this size is correct, decompress the file first." if compressed else ""
     marks = [*LINE_ENDS, *(delimiter.encode() for delimiter in delimiters)]

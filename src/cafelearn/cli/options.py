@@ -17,13 +17,13 @@ Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Number of threads; -1 for all processors.")
 ]
 Data = Annotated[
-    Path, typer.Argument(help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text).")
+    Path, typer.Argument(help="CSV, TSV or JSON lines (also .gz), Parquet or Feather.")
 ]
 LargeData = Annotated[
     Path,
     typer.Argument(
-        help="CSV, TSV, Parquet, Feather or JSON lines (.gz for text); or, for data larger "
-        "than memory, a directory of Parquet files, a Zarr array or a .npy file."
+        help="CSV, TSV or JSON lines (also .gz), Parquet or Feather; for data larger than "
+        "memory, a directory of Parquet files, a Zarr array or a .npy file."
     ),
 ]
 Scheduler = Annotated[
@@ -51,8 +51,8 @@ Decimal = Annotated[
 Thousands = Annotated[
     str | None,
     typer.Option(
-        help="The thousands separator, ',' or '.', or none to read no such numbers; detected "
-        "by default.",
+        help="The thousands separator, ',' or '.'; detected by default. With none, numbers "
+        "with separators are read as text.",
         rich_help_panel=READING,
     ),
 ]
@@ -77,13 +77,13 @@ class Reading(NamedTuple):
     missing: tuple[str, ...] = ()
     header: bool = True
     thousands: str | None = None  # "none" for no separator, None to detect it
-    # Columns, as in the options of the command: those that are not used, those to be
-    # categories and those to be numbers.
+    # Column names as given on the command line: columns that are not used, columns to treat as
+    # categories, and columns to treat as numbers.
     unused: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
-    # What is known from the fit: the columns that are used (None for all), and by column the
-    # texts that are missing values, the formats of dates and the categories.
+    # Known from the fit when new rows are read: the columns in use (None for all) and, by
+    # column, the texts that mean missing values, the formats of dates and the categories.
     used: tuple[str, ...] | None = None
     texts: Mapping[str, list[str]] = {}
     dates: Mapping[str, str] = {}
@@ -110,9 +110,10 @@ def make_reading(delimiter, decimal, missing, no_header, thousands=None):
 
 
 def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousands):
-    """Make a Reading from the options of a command, and from the model where they are absent.
+    """Make a Reading from the options of a command, and from the model for options not given.
 
-    The model of a TabularCAFE that `cafe fit` has written contains the options of the fit.
+    A model written by `cafe fit` contains the decimal point, the thousands separator and the
+    texts for missing values of the fit.
     """
     encoder, fit = estimator.encoder_, estimator._reading or {}
     decimal = decimal or fit.get("decimal", ".")
@@ -130,9 +131,9 @@ def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousand
 
 
 def for_new_rows(reading, found):
-    """Return what a model stores, to read new rows as those of the fit were read.
+    """Return the options that a model stores, so that new rows are read like those of the fit.
 
-    `found` is what `read_table` found in the columns.
+    `found` contains the guesses of `read_table`, the entry "found" of its `trace`.
     """
     return {
         "decimal": reading.decimal,
@@ -144,7 +145,7 @@ def for_new_rows(reading, found):
 
 
 def split_commas(texts, whole=()):
-    """Split texts at commas, except those in `whole`."""
+    """Split texts at commas, except texts in `whole` and texts with an empty part."""
     parts = []
     for text in texts:
         split = [part.strip() for part in text.split(",")]
@@ -153,7 +154,7 @@ def split_commas(texts, whole=()):
 
 
 def column_names(texts, columns):
-    """Split repeated or comma-separated column names; a name may contain commas."""
+    """Split comma-separated column names, but not names in `columns` that contain commas."""
     return list(dict.fromkeys(split_commas(texts, set(columns))))
 
 

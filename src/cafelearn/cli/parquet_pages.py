@@ -1,23 +1,23 @@
 """Read the unpacked sizes of Parquet pages from the page headers.
 
-The sizes in the footer of a file may be wrong, and Arrow allocates the size stated in a page's
-header. Headers are structs in Thrift's compact protocol, defined in parquet.thrift of the
-Parquet format.
+Arrow allocates the size stated in the header of a page, which may differ from the sizes in the
+footer of the file. Headers are structs in Thrift's compact protocol, defined in parquet.thrift
+of the Parquet format.
 """
 
 import io
 from typing import NamedTuple
 
-# Fields of a PageHeader and of the structs in it.
+# Field numbers in a PageHeader and in the structs that it contains.
 UNPACKED, PACKED, DATA, DICTIONARY, DATA_2 = 2, 3, 5, 7, 8
 N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
 SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
-# Types of Thrift.
+# Type codes of Thrift's compact protocol.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-# Fields that lead from the footer to the statistics of sizes, and fields of these statistics.
+# Field numbers of the path from the footer to the SizeStatistics of a column, and in them.
 ROW_GROUPS, COLUMNS, METADATA, SIZES = 4, 1, 3, 16
 TEXT_BYTES, REPETITIONS, DEFINITIONS = 1, 2, 3
-HEADER = 1 << 16  # bytes to read, more than a header with statistics takes
+HEADER = 1 << 16  # bytes to read for a header, more than one with statistics takes
 
 
 class Page(NamedTuple):
@@ -29,7 +29,7 @@ class Page(NamedTuple):
 
 
 def pages_of(path, metadata, groups):
-    """Yield the number and the pages of each column in the row groups `groups`.
+    """Yield the number and the pages of each column of each row group in `groups`.
 
     `metadata` is pyarrow's metadata of the file. Raise ValueError if a header is damaged.
     """
@@ -54,7 +54,7 @@ def pages_of(path, metadata, groups):
 
 
 def _check_sizes(path, file, metadata):
-    """Raise ValueError if statistics of sizes do not fit their columns: Arrow would abort."""
+    """Raise ValueError if size statistics do not match their columns: Arrow would abort."""
     file.seek(-8, io.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
     file.seek(-8 - length, io.SEEK_END)

@@ -9,8 +9,8 @@ from cafelearn.cli import options
 from cafelearn.cli.session import session
 from cafelearn.cli.tables import bar, make_table, plain, short
 
-MOST = 12
-WIDE = 100
+MOST = 12  # features to show by default
+WIDE = 100  # smallest width of the output, in characters, that has space for weights
 
 
 def register(app):
@@ -25,7 +25,7 @@ def transform(
     out: Annotated[Path, typer.Option(help=options.OUT)],
     row_id: Annotated[
         str | None,
-        typer.Option("--id", help="Column of row names; by default that of the fit."),
+        typer.Option("--id", help="Column of row names; by default, that of the fit."),
     ] = None,
     jobs: options.Jobs = -1,
     scheduler: options.Scheduler = None,
@@ -100,7 +100,7 @@ def explain(
     data: options.Data,
     row: Annotated[int | None, typer.Option(help="Number of the row, from 0.", min=0)] = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", help="The row with this value in the id column.")
+        str | None, typer.Option("--id", help="Value of the row in the id column of the fit.")
     ] = None,
     features: Annotated[
         int, typer.Option(help="Number of features to show; 0 shows all.", min=0)
@@ -114,7 +114,7 @@ def explain(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Show which features put a row in its cluster rather than in the second nearest."""
+    """Show which features put a row in its cluster rather than in the second nearest one."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
@@ -151,7 +151,10 @@ def features_table(cafe, encoded, names=None, first=0):
 
 
 def row_names(estimator, frame, wanted=None):
-    """Return the column of row names, by default that of the fit; None if it is absent."""
+    """Return the column `wanted` of row names.
+
+    By default, return the id column of the fit, or None if the table has no such column.
+    """
     column = _id_column(estimator, frame.columns, wanted)
     return None if column is None else frame[column]
 

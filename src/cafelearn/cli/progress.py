@@ -1,4 +1,4 @@
-"""Progress of the command: a bar on a terminal, occasional lines elsewhere."""
+"""Show the progress of a command: as a bar on a terminal, else as occasional lines."""
 
 import sys
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from cafelearn._compiling_note import note_compiling
 
 
 def warm_up(session):
-    """Compile or load the kernels, so that the measured time of the fit excludes this."""
+    """Compile or load the kernels, so that the measured time of the fit excludes doing so."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans

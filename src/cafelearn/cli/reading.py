@@ -1,8 +1,8 @@
-"""Read a table from a file of unknown origin.
+"""Read a table from a file that may be malformed.
 
-Column names are repaired: an empty third name becomes ``column 3``, and the second of two
-columns named ``size`` becomes ``size (2)``. The repair depends only on the header, so files
-with the same header get the same names in fit and transform.
+Column names are repaired: if the third name is empty, it becomes ``column 3``, and the second
+of two columns named ``size`` becomes ``size (2)``. The repair depends only on the header, so
+files with the same header get the same names in fit and transform.
 """
 
 import codecs
@@ -26,7 +26,7 @@ from cafelearn.cli.writing import kind_of
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE = 20  # lines to inspect before reading
-CODE = 64  # characters that blocks share in the search for leading zeros
+CODE = 64  # overlap of blocks, in characters, in the search for leading zeros
 PLAIN = Reading()
 
 
@@ -34,8 +34,9 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     """Read a file as a data frame with distinct column names.
 
     `remark` is called with a sentence for each repair or guess. The dict `trace` gets the
-    equivalent pandas code under "code" and, for text files, under "found" the guesses that
-    new rows need: texts read as missing values by column, and the thousands separator.
+    equivalent pandas code under "code". For text files it also gets, under "found", the guesses
+    needed to read new rows alike: by column, the texts read as missing values and the format of
+    dates; and the thousands separator.
     """
     path, trace = Path(path), {} if trace is None else trace
     if path.is_dir():
@@ -117,7 +118,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
         "header": None,
         "index_col": False,
         "decimal": reading.decimal,
-        # In text columns only empty cells are missing; `tidy` looks at the others.
+        # Here, only empty cells and --missing are missing values; `tidy` looks for others.
         "keep_default_na": False,
         "na_values": ["", *reading.missing],
         "encoding": encoding,
@@ -152,7 +153,10 @@ def _read_text(path, kind, compressed, reading, remark, trace):
 
 
 def _restore_codes(frame, path, options, reading, remark):
-    """Replace numbers that have leading zeros in the file by the original text."""
+    """Restore the text of codes, columns of whole numbers of which some have leading zeros.
+
+    Return the names of these columns.
+    """
     import pandas as pd
 
     numeric = set(column_names(reading.numeric, frame.columns))
@@ -172,7 +176,7 @@ def _restore_codes(frame, path, options, reading, remark):
     if told:
         remark(
             f"Kept as text because of leading zeros: {listed(told, str, most=4)}. Use "
-            "--numeric to read numbers."
+            "--numeric to read a column as numbers."
         )
     return list(codes)
 
@@ -182,7 +186,7 @@ def _is_of_numbers(dtype):
 
 
 def has_padding(path, compressed, encoding, delimiter):
-    """Check whether any cell may be a whole number with leading zeros."""
+    """Check whether any cell looks like a whole number with leading zeros."""
     ends = re.escape(delimiter) + r'"\r\n'
     pattern, tail = re.compile(rf"(?:^|[{ends}]) *0[0-9]+ *(?=[{ends}]|$)"), ""
     with _open(path, compressed, encoding) as file:
@@ -203,7 +207,7 @@ def _encoding(path, compressed, remark):
     """Detect a Unicode encoding; fall back to Latin-1, which can decode any file."""
     with gzip.open(path) if compressed else open(path, "rb") as file:
         block = file.read(BLOCK)
-        # The byte order mark of UTF-32 begins with that of UTF-16.
+        # Test UTF-32 first: its byte order mark may begin with that of UTF-16.
         if block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
             return "utf-32"
         if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -223,7 +227,11 @@ def _encoding(path, compressed, remark):
 
 
 def _delimiter(lines, usual, remark):
-    """Return the usual delimiter, unless another one splits the first lines much better."""
+    """Return the usual delimiter, or another one that fits the first lines better.
+
+    A delimiter fits if it splits all lines into the same number of fields, at least two. If
+    none does, and the usual one does not split the first line, any that does is preferred.
+    """
 
     def widths(delimiter):
         try:
@@ -249,7 +257,7 @@ def _delimiter(lines, usual, remark):
 
 
 def _parse(path, lines, delimiter):
-    """Parse the first nonempty rows, each with the number of its last line."""
+    """Return the nonempty rows among the first lines, each with the number of its last line."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         return [(reader.line_num, row) for row in reader if row]
@@ -309,7 +317,7 @@ def _read_json_lines(path, compressed):
 
 
 def _with_index(frame, remark, trace):
-    """Turn the index into the first column, unless it only numbers the rows."""
+    """Convert the index to a column, unless it only numbers the rows."""
     import pandas as pd
 
     if not isinstance(frame.index, pd.RangeIndex):

@@ -1,4 +1,4 @@
-"""Write the pandas or Dask code that reads a table, to be shown in the report."""
+"""Write the pandas or Dask code that reads a table, for the report."""
 
 from cafelearn._columns import MARKERS
 from cafelearn.cli.writing import kind_of
@@ -9,9 +9,9 @@ def text_code(
 ):
     """Write code that reads a text file as `read_table` did, with as few options as possible.
 
-    `first` is the number of the header's last line, `header` the original names, `frame` the
-    table, `spaces` whether spaces follow delimiters, `codes` the columns of codes with leading
-    zeros, and `found` the result of `tidy`.
+    `first` is the number of the header's last line, `header` the original column names, `frame`
+    the table, `spaces` whether spaces follow delimiters, `codes` the columns of codes with
+    leading zeros, and `found` the result of `tidy`.
     """
     names = frame.columns
     options = [] if delimiter == "," else [f"sep={delimiter!r}"]
@@ -37,9 +37,12 @@ def text_code(
 
 
 def _missing_options(frame, reading, found):
-    """Write the options for missing values; pandas takes texts such as NA for them."""
+    """Write the options for missing values.
+
+    By default, pandas reads texts such as NA as missing values.
+    """
     given = list(reading.missing)
-    # Only text columns can have texts that pandas takes for missing values.
+    # Only text columns can contain texts that pandas would read as missing values.
     texts = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "biuf"]
     kept = [name for name in texts if frame[name].isin(MARKERS).any()]
     if not kept and not found["texts"]:
@@ -53,7 +56,7 @@ def _missing_options(frame, reading, found):
 
 
 def other_code(path, given, names, *, has_index):
-    """Write code for Parquet, Feather and JSON lines that renames `given` to `names`."""
+    """Write code that reads Parquet, Feather or JSON lines and renames `given` to `names`."""
     kind = kind_of(path)[0]
     if kind == "jsonl":
         code = f"pd.read_json({str(path)!r}, lines=True, dtype=False, precise_float=True)"

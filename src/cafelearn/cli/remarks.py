@@ -1,18 +1,18 @@
-"""Remarks about the columns of a fitted table."""
+"""Remarks after a fit about the columns of the table."""
 
 import numpy as np
 
 from cafelearn._words import listed
 
-# A column with at most this number times n_clusters distinct values may hold known classes.
+# A column may hold known classes if it has at most MOST_VALUES * n_clusters distinct values.
 MOST_VALUES = 2
 # Remark on such a column if its ARI with the clusters is at least SAME, or if its share of the
-# weight is at least HEAVY in half of the clusters.
+# weight is at least HEAVY in at least half of the clusters.
 SAME, HEAVY = 0.9, 0.9
 
 
 def remark_columns(run, estimator, frame, labels):
-    """Remark on columns that are left out, are converted, or may hold known classes."""
+    """Remark on columns that were left out or converted, or that may hold known classes."""
     encoder = estimator.encoder_
     if encoder.constant_features_:
         run.remark(f"Left out as constant: {listed(encoder.constant_features_)}.")

@@ -1,4 +1,4 @@
-"""Options, progress and summaries shared by the commands that run experiments."""
+"""Options and functions shared by the commands that run experiments."""
 
 import sys
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ SEVERAL = "Comma-separated."
 Names = Annotated[str | None, typer.Option(metavar="A,B", help=f"Run only these. {SEVERAL}")]
 Numbers = Annotated[str | None, typer.Option(metavar="X,Y", help=f"Run only these. {SEVERAL}")]
 Out = Annotated[
-    Path, typer.Option(help="Directory of the runs; an interrupted experiment is resumed.")
+    Path, typer.Option(help="Directory for the runs; an interrupted experiment is resumed.")
 ]
 Processes = Annotated[
     int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
@@ -26,7 +26,10 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Repeat failed
 
 
 def run_plan(session, runner, plan, out, samples, **options):
-    """Run a plan, store its runs in `out`, show the progress, and report failures."""
+    """Run a plan, store its runs in `out`, show the progress, and report failures.
+
+    `samples` describes the samples of the plan in the message.
+    """
     session.note(f"{len(plan):,} runs on {len(plan.samples()):,} {samples}, in {out}.")
     with _watch(session) as update:
         end = runner(plan, out, progress=update, **options)
@@ -41,12 +44,12 @@ def run_plan(session, runner, plan, out, samples, **options):
 
 
 def given(**options):
-    """Return the options that have a value."""
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def split(text, kind, option):
-    """Parse an option such as --scales 1,5; return None if it is not given."""
+    """Parse the value of an option such as --scales 1,5; return None if it was not given."""
     if text is None:
         return None
     try:
@@ -67,7 +70,7 @@ def write_texts(directory, texts):
 
 @contextmanager
 def _watch(run):
-    """Show the progress: a bar on a terminal, occasional lines elsewhere."""
+    """Yield a function that shows progress: a bar on a terminal, else occasional lines."""
     if run.quiet:
         yield None
         return

@@ -22,14 +22,14 @@ BAD_INPUT = (
     NotADirectoryError,
 )
 HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
-WIDTH = 110  # if the output is not a terminal
+WIDTH = 110  # of lines, in characters, if the output is not a terminal
 
 
 class Session:
-    """One run of a command: results to stdout, progress and remarks to stderr.
+    """One run of a command: results go to stdout, progress and remarks to stderr.
 
-    With --json, stdout gets only the facts, as one object at the end. With --quiet, only errors
-    are printed.
+    `facts` is a dict of the results and remarks. With --json, stdout gets only the facts, as
+    one object at the end. With --quiet, only errors and, with --json, the facts are printed.
     """
 
     def __init__(self, command, quiet=False, as_json=False, debug=False):
@@ -61,7 +61,7 @@ class Session:
             self._tell(sys.stderr, clean(text), style="dim", soft_wrap=True)
 
     def tell(self, text):
-        """Print a line about the input; omit it with --json, whose facts contain it."""
+        """Print a line about the input, except with --json, because the facts contain it."""
         if not self.as_json:
             self.note(text)
 
@@ -73,9 +73,9 @@ class Session:
             self._tell(sys.stderr, words, style="yellow", soft_wrap=True)
 
     def finish(self):
-        """Print the facts with --json; raise if standard output could not be written.
+        """Print the facts with --json; raise OSError if writing to standard output failed.
 
-        A closed pipe is not an error, because the files were written.
+        A closed pipe is not an error: the files were written nevertheless.
         """
         with self._outliving(sys.stdout):
             if self.as_json:
@@ -95,7 +95,7 @@ class Session:
 
     @contextmanager
     def _outliving(self, stream):
-        """Continue if a stream can no longer be written, so that files are still written."""
+        """Silence a stream that can no longer be written, so that the command continues."""
         try:
             yield
         except OSError as error:
@@ -108,7 +108,7 @@ class Session:
 
         class Plain(Console):
             def on_broken_pipe(self):
-                raise  # rich would end the process
+                raise  # instead of ending the process, as rich would
 
         width = None if stream.isatty() else WIDTH
         return Plain(file=stream, markup=False, highlight=False, emoji=False, width=width)
@@ -119,7 +119,7 @@ class Session:
 
 
 def silence(stream):
-    """Discard the buffer of a stream and everything written to it from now on."""
+    """Discard the buffer of a stream and everything written to it later."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -134,7 +134,7 @@ def _interrupt_soon():
 def _interrupts_heard():
     """Repeat an interrupt that arrived where Python ignores exceptions.
 
-    Python ignores exceptions in callbacks of the compiler, for instance.
+    Callbacks of the compiler are such a place.
     """
     before = sys.unraisablehook
 
@@ -171,7 +171,7 @@ def session(command, quiet=False, as_json=False, debug=False):
         except (BrokenPipeError, typer.Exit):
             raise
         except Exception as error:
-            # The caller reports click's own exceptions in the same format.
+            # `application.run` reports click's exceptions in the same format.
             if hasattr(error, "format_message"):
                 raise
             if debug:
@@ -187,7 +187,7 @@ def one_line(text):
 
 
 def clean(text):
-    """Escape control characters and line breaks in text."""
+    """Escape line breaks and other unprintable characters."""
     return "".join(
         character
         if character.isprintable()

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from cafelearn.cli.tables import make_table, short, stacked
 
 DOUBTFUL = 0.1  # rows with a smaller margin are in doubt
-TOP = 5
-LOWEST = 5
-RUNNERS_UP = 3
-LINES = 3
+TOP = 5  # features of each cluster in the facts
+LOWEST = 5  # rows in doubt that are described
+RUNNERS_UP = 3  # candidates that are compared with the chosen one
+LINES = 3  # features of each cluster in the printed table
 PROFILE = (
     "variable",
     "category",
@@ -25,7 +25,7 @@ SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
 
 @contextmanager
 def findings_shown_here():
-    """Suppress the warnings of severe findings, because `show_fit` prints them."""
+    """Suppress warnings of severe findings in the body, because `show_fit` prints them."""
     from cafelearn.diagnosis import DiagnosisWarning
 
     with warnings.catch_warnings():
@@ -34,7 +34,7 @@ def findings_shown_here():
 
 
 def facts_of(model, counts, profile, n_doubtful, doubtful):
-    """Collect the facts about a fitted TabularCAFE."""
+    """Return the facts about a fitted TabularCAFE as a dict."""
     from cafelearn._labels import chosen_position, settings_words
     from cafelearn._profiles import portraits
 
@@ -112,7 +112,7 @@ def doubtful_rows(labels, margin, row_names=None, first=0):
 
 
 def agreement_with(labels, known):
-    """Compute ARI and NMI with known labels; rows without a label are ignored."""
+    """Compute ARI and NMI of the clusters with known classes, ignoring rows without a class."""
     import pandas as pd
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -209,7 +209,7 @@ def _show_clusters(out, clusters, n_variables):
 
 
 def _say_choice(out, facts):
-    """Print the settings and score of the chosen candidate, and its agreement with others."""
+    """Print settings and score of the chosen candidate, and its agreement with the others."""
     chosen, candidates = facts["chosen"], facts["candidates"]
     if len(candidates) == 1:
         out.say(f"Settings: {chosen['words']}; score {chosen['score']:,.1f}")
@@ -229,8 +229,8 @@ def _say_choice(out, facts):
     scores = ", ".join(f"{row['score']:,.1f}" for row in best)
     agreement = ", ".join(f"{row['agreement']:.3f}" for row in best)
     out.say(
-        f"Score {chosen['score']:,.1f}; the next best have {scores} and agree with it by "
-        f"{agreement} (ARI)"
+        f"Score {chosen['score']:,.1f}; next best: {scores} (ARI with the chosen candidate: "
+        f"{agreement})"
     )
 
 

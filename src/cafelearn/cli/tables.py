@@ -1,10 +1,10 @@
-"""Tables for the terminal, in which names from the data are escaped."""
+"""Tables for the terminal; names from the data are escaped."""
 
 from cafelearn.cli.session import clean
 
-BAR = 7
+BAR = 7  # longest bar, in characters
 SHADES = " ░▒▓█"
-SHADE = 4
+SHADE = 4  # characters of a shaded block
 
 
 def make_table(*columns):
@@ -28,7 +28,7 @@ def make_table(*columns):
 
 
 def plain(text):
-    """Make the text of a cell, without markup."""
+    """Make the text of a cell, in which markup has no effect."""
     from rich.text import Text
 
     return Text(clean(text))
@@ -55,5 +55,5 @@ def bar(share):
 
 
 def shade(share):
-    """Draw a number between 0 and 1 as blocks of corresponding darkness."""
+    """Draw a number between 0 and 1 as a block that is fuller for larger numbers."""
     return SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)] * SHADE

@@ -1,6 +1,7 @@
-"""Turn text columns of a file into numbers, dates and missing values where that is certain.
+"""Convert text columns of a file to numbers, dates and truth values.
 
-Every guess is the subject of a remark, and an option overrides it.
+Markers are texts such as NA, which may stand for missing values; all other texts are values.
+Conversions that could be wrong are reported by remarks, and options override them.
 """
 
 import re
@@ -11,27 +12,32 @@ import numpy as np
 from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST
 from cafelearn._words import listed
 
-# Numbers with a decimal comma, numbers with separated thousands by their decimal point, and
-# anything that consists of digits, points and commas.
+# Numbers with a decimal comma and no thousands separators.
 COMMA_NUMBER = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+# Numbers with thousands separators; the key is the decimal point.
 GROUPED = {
     ".": re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?"),
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?"),
 }
+# Numbers with decimals after a comma, with or without points between thousands.
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+")
 # Numbers whose commas cannot be decimal commas.
 CONTRARY = re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]+)")
+# Numbers with one comma, before three digits: thousands or decimals.
 ONE_GROUP = re.compile(r"[+-]?[0-9]+,[0-9]{3}")
 DIGITS = re.compile(r"[+-]?[0-9.,]+")
 TRUTH = {"true": True, "false": False}
-# Texts among numbers are read as missing if they have no digits, if there are at most
-# FEW_TEXTS of them, and if they are at most this share of the values.
+# Texts among numbers are read as missing values if there are at most FEW_TEXTS distinct ones,
+# without digits, and if they make up at most the share FEW of the values.
 FEW_TEXTS, FEW = 3, 0.1
-NAMES = 4
+NAMES = 4  # columns to name in a message
 
 
 class Texts:
-    """Distinct texts of a column with their counts, and which of them are numbers."""
+    """Distinct texts of a column with their counts, and masks of those that are numbers.
+
+    A plain number has no thousands separators; a grouped number has.
+    """
 
     def __init__(self, column, reading, delimiter):
         counts = column.value_counts()
@@ -45,13 +51,15 @@ class Texts:
         self.is_grouped = self.which(GROUPED[reading.decimal].fullmatch)
         separator = "," if reading.decimal == "." else "."
         with_separator = self.which(lambda t: separator in t and DIGITS.fullmatch(t))
+        # If some separators do not separate thousands, none are taken to do so.
         if not self.is_grouped[with_separator].all():
             self.is_grouped[:] = False
         self.are_groups_text = reading.thousands == "none" and bool(self.is_grouped.any())
         if self.are_groups_text:
             self.is_grouped[:] = False
         only = self.is_grouped & self.which(ONE_GROUP.fullmatch)
-        # Three decimals after a comma look like thousands.
+        # If all values have one comma, before three digits, it may be a decimal comma, except
+        # in files delimited by commas.
         self.is_unclear = (
             reading.thousands is None
             and reading.decimal == "."
@@ -61,7 +69,7 @@ class Texts:
 
     @property
     def is_other(self):
-        """Which texts are neither numbers nor markers."""
+        """Mask of the texts that are neither numbers nor markers."""
         return self.is_value & ~self.is_plain & ~self.is_grouped
 
     @property
@@ -70,7 +78,7 @@ class Texts:
         return bool(self.which(PADDED.fullmatch).any())
 
     def share(self, chosen):
-        """Return the share of the chosen texts among the values."""
+        """Return the share of the chosen texts among all values of the column."""
         return self.counts[chosen].sum() / self.counts[self.is_value].sum()
 
     def are_values(self, check):
@@ -82,7 +90,7 @@ class Texts:
         return self.texts[chosen][0]
 
     def spread(self, values):
-        """Return values of the distinct texts as a column; missing cells stay missing."""
+        """Replace each text by its entry in `values`; missing cells stay missing."""
         import pandas as pd
 
         codes = self.index.get_indexer(self.column)
@@ -92,7 +100,7 @@ class Texts:
         return found.set_axis(self.column.index)
 
     def as_numbers(self, decimal=None):
-        """Return the column as numbers; what is not a number is missing."""
+        """Return the column as numbers; other texts become missing values."""
         decimal = decimal or self.decimal
         group = "," if decimal == "." else "."
         numbers = np.full(len(self.texts), np.nan)
@@ -109,7 +117,7 @@ class Texts:
         return column
 
     def which(self, check):
-        """Return which texts satisfy a condition."""
+        """Return a mask of the texts that satisfy a condition."""
         return np.array([bool(check(text)) for text in self.texts], dtype=bool)
 
 
@@ -118,7 +126,7 @@ def _number_pattern(decimal):
 
 
 def unused_columns(reading, columns):
-    """Return the columns that are not used, which need not be examined."""
+    """Return the names of the columns that are not used and need not be examined."""
     from cafelearn.cli.options import column_names
 
     unused = set(column_names(reading.unused, columns))
@@ -126,7 +134,11 @@ def unused_columns(reading, columns):
 
 
 def tidy(frame, reading, delimiter, remark):
-    """Convert text columns in place; return what transform needs to read alike."""
+    """Convert text columns in place; return the guesses needed to read new rows alike.
+
+    The guesses are, by column, the texts read as missing values ("texts") and the format of
+    dates ("dates"); and the thousands separator ("thousands"), if there is one.
+    """
     from cafelearn.cli.options import column_names
 
     said = defaultdict(list)
@@ -149,7 +161,10 @@ def tidy(frame, reading, delimiter, remark):
 
 
 def _converted(name, texts, reading, wanted, said, found):
-    """Return the new column, or None if the column is unchanged; record what to say."""
+    """Return the new column, or None if the column is unchanged.
+
+    Names for remarks and errors are added to `said`, and guesses to `found`.
+    """
     if name in reading.categories:
         known = set(reading.categories[name])
         is_gap = texts.is_marker & ~np.isin(texts.texts, list(known))
@@ -178,7 +193,10 @@ def _converted(name, texts, reading, wanted, said, found):
 
 
 def _numbers(name, texts, reading, wanted, said, found):
-    """Return whether a column is one of numbers, and the new column unless it is refused."""
+    """Return whether a column contains numbers, and the new column.
+
+    The new column is None if there are no numbers, or if `_refuse` will raise an error.
+    """
     if wanted == "category":
         texts.is_grouped[:] = False
         done = texts.are_values(NUMBER_TEXT.fullmatch)
@@ -234,7 +252,7 @@ def _rows(count):
 
 
 def _dates(name, texts, reading, said, found):
-    """Return dates with the year last as dates if it is clear whether their day comes first."""
+    """Convert dates with the year last; return None if their format is not clear."""
     import pandas as pd
 
     shown = texts.texts[texts.is_value]
@@ -254,7 +272,10 @@ def _dates(name, texts, reading, said, found):
 
 
 def _date_format(matches):
-    """Return the format of dates with the year last; None if it is not clear."""
+    """Return the format of dates with the year last.
+
+    Return None if the dates have several formats, or if the order of day and month is unclear.
+    """
     separators = {match[2] for match in matches}
     times = {match[4] and (match[4][0], bool(match[5])) for match in matches}
     if len(separators) > 1 or len(times) > 1:
@@ -263,7 +284,7 @@ def _date_format(matches):
     first, second = (max(int(match[i]) for match in matches) for i in (1, 3))
     if first > 12 and second > 12:
         return None
-    # Dates with points have the day first.
+    # In dates with points, the day comes first.
     if first <= 12 and second <= 12 and separator != ".":
         return None
     form = separator.join(("%m", "%d", "%Y") if second > 12 else ("%d", "%m", "%Y"))
@@ -281,18 +302,18 @@ def _without(texts, is_gap):
 def _refuse(said):
     if said["unclear"]:
         raise ValueError(
-            "commas that may separate thousands or decimals in "
+            "commas may separate thousands or decimals in "
             f"{listed(said['unclear'], str, most=NAMES)}. Use --thousands ',' or --decimal ','."
         )
     if said["contrary"]:
         raise ValueError(
-            "commas that separate thousands, contrary to --decimal ',', in "
+            "commas separate thousands, contrary to --decimal ',', in "
             f"{listed(said['contrary'], str, most=NAMES)}. Omit --decimal."
         )
     if said["commas"]:
         raise ValueError(
-            f"numbers with decimal commas in {listed(said['commas'], str, most=NAMES)}. "
-            "Use --decimal ',' to read them, or --drop to leave the column out."
+            f"numbers have decimal commas in {listed(said['commas'], str, most=NAMES)}. "
+            "Use --decimal ',' to read them, or --drop to leave a column out."
         )
 
 
@@ -302,8 +323,8 @@ def _say(said, remark):
 
     if said["grouped"]:
         remark(
-            f"Read with separated thousands: {names('grouped')}. Use --thousands none to keep "
-            "them as text."
+            f"Read with thousands separators: {names('grouped')}. Use --thousands none to keep "
+            "such numbers as text."
         )
     if said["points"]:
         remark(f"Read with decimal points, in spite of --decimal ',': {names('points')}.")

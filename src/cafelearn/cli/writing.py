@@ -1,4 +1,4 @@
-"""Check output paths and write tables in the format given by the suffix."""
+"""Check output paths, and write tables in the format given by the suffix of the path."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-# Spreadsheets evaluate cells that begin with these as formulas (OWASP, CSV injection).
+# Spreadsheets evaluate cells that begin with one of these as formulas (OWASP, CSV injection).
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def kind_of(path):
-    """Return the kind of a file by its suffix, and whether it is compressed with gzip."""
+    """Return the kind of a file, by its suffix, and whether it is compressed with gzip."""
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compressed = suffixes[-1:] == [".gz"]
@@ -43,7 +43,10 @@ def check_suffix(option, path, *known):
 
 
 def check_outputs(paths, force, *inputs):
-    """Raise unless all files can be written, are distinct and differ from the inputs."""
+    """Raise unless all paths can be written, are distinct, and differ from the inputs.
+
+    `paths` maps each option to its path, or to None if the option was not given.
+    """
     seen = {Path(path).resolve(): "the input file" for path in inputs}
     for option, path in paths.items():
         if path is None:
