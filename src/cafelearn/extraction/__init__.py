@@ -1,4 +1,4 @@
-"""Feature extractors that keep the best of many starts."""
+"""Feature extractors that keep the best of many random starts."""
 
 from cafelearn.extraction.autoencoder import Autoencoder
 from cafelearn.extraction.ica import ReconstructionICA

@@ -1,7 +1,7 @@
 """Alternating least squares for non-negative factors, from many starts at once.
 
-The factors of X, of shape (n_samples, n_features), are W and H with X ~ W @ H. W is
-stored transposed, so that the products of all starts with X are one matrix product.
+X, of shape (n_samples, n_features), is approximated by W @ H. The transpose of W is stored, so
+that one matrix product multiplies X by the factors of all starts.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ ROOT_EPSILON = np.sqrt(np.finfo(float).eps)
 
 
 class Factors(NamedTuple):
-    """The result of each start."""
+    """The results of all starts."""
 
     loadings: np.ndarray  # H of each start, (n_starts, n_components, n_features)
     errors: np.ndarray  # root mean square of X - W @ H, (n_starts,)
@@ -36,13 +36,14 @@ def factorize_all(X, starts, max_iter, tol):
         Largest number of iterations.
     tol : float
         A start stops when an iteration lowers the norm of the residual by no more than this
-        fraction of the norm, or changes no entry of W or H by more than this fraction of the
-        largest entry of the same factor.
+        fraction. It also stops when an iteration changes no entry of W or H by more than this
+        fraction of the largest entry of the same factor.
 
     Returns
     -------
     factors : Factors
-        H of each start, and its reconstruction error with ``clipped_scores(X, H)`` as W.
+        H of each start, its reconstruction error with ``clipped_scores(X, H)`` as W, and its
+        number of iterations.
     """
     n_starts, n_components, _ = starts.shape
     found = Factors(
@@ -91,9 +92,10 @@ def clipped_scores(X, loadings):
 
 
 def solve_gram(grams, right):
-    """Solve ``gram @ x = right`` for each Gram matrix, with minimum norm if it is singular.
+    """Solve ``gram @ x = right`` for each Gram matrix.
 
-    Rows of x that belong to components of the size of rounding errors are 0.
+    If a Gram matrix is nearly singular, its pseudo-inverse is used. Rows of x that belong to
+    components of the size of rounding errors are 0.
     """
     lengths = np.sqrt(np.einsum("kii->ki", grams))
     alive = _alive(lengths)
@@ -105,12 +107,12 @@ def solve_gram(grams, right):
 
 
 def _alive(lengths):
-    """Find the components that are larger than rounding errors, by start."""
+    """Return a mask of the components of each start that are larger than rounding errors."""
     return lengths > SMALLEST_COMPONENT * lengths.max(axis=1, keepdims=True)
 
 
 def _inverse(grams):
-    """Invert each matrix, by the pseudo-inverse if it is nearly singular."""
+    """Invert each matrix; use the pseudo-inverse if it is nearly singular."""
     try:
         inverses = np.linalg.inv(grams)
     except np.linalg.LinAlgError:
@@ -150,7 +152,7 @@ def _residual_norms(norm, H, cross, gram):
 
 
 def _change(old, new):
-    """Compute the largest change of an entry relative to the largest entry, by start."""
+    """Compute the largest change of an entry, relative to the largest entry, of each start."""
     change = np.subtract(new, old)
     np.abs(change, out=change)
     return change.max(axis=(1, 2)) / (ROOT_EPSILON + old.max(axis=(1, 2)))

@@ -1,8 +1,8 @@
 """L-BFGS from many starts at once, with array operations over all starts.
 
-SciPy's L-BFGS-B takes one start at a time. On small problems the interpreter takes as long as
-the array operations, and threads do not help, because they wait for the interpreter lock. The
-tests compare the minima with SciPy's.
+SciPy's L-BFGS-B runs one start at a time. On small problems, the Python interpreter then takes
+as long as the array operations, and threads do not help, because they wait for the interpreter
+lock. The tests compare the minima with those of SciPy.
 """
 
 from typing import NamedTuple
@@ -11,13 +11,13 @@ import numpy as np
 
 from cafelearn.extraction._components import dot
 
-MEMORY = 10
+MEMORY = 10  # steps in the history
 SUFFICIENT_DECREASE = 1e-4
 SHORTEST_STEP = 1e-12
 
 
 class Minima(NamedTuple):
-    """The result of each start."""
+    """The results of all starts."""
 
     points: np.ndarray  # (n_starts, n_parameters)
     values: np.ndarray  # (n_starts,)
@@ -25,11 +25,11 @@ class Minima(NamedTuple):
 
 
 class _State:
-    """The active starts.
+    """The points, gradients and histories of the starts that have not converged.
 
-    All starts share one position in the history of steps. A start that rejects a step, or
-    whose step has no curvature information, stores a pair of inverse curvature 0, which has
-    no effect.
+    The history of a start contains its last steps and the changes of the gradient. All starts
+    write to the same position of their histories. If a step is rejected or has too little
+    curvature, its inverse curvature is set to 0, so that it has no effect.
     """
 
     def __init__(self, points, values, slopes):
@@ -66,15 +66,17 @@ def minimize_all(function, starts, max_iter, tol):
     Parameters
     ----------
     function : callable
-        Takes points of shape (n, n_parameters); returns their values (n,) and slopes
-        (n, n_parameters). The rows must not depend on each other.
+        Takes points of shape (n, n_parameters); returns their values, of shape (n,), and
+        gradients, of shape (n, n_parameters). The results of a point must not depend on the
+        other points.
     starts : ndarray of shape (n_starts, n_parameters)
         Initial points.
     max_iter : int
-        Largest number of iterations; each tries one step of each start.
+        Largest number of iterations. Each iteration tries one step of each start.
     tol : float
-        A start has converged if a step lowers its value by at most `tol` times its initial
-        value, or if no entry of its gradient exceeds `tol` times the initial value.
+        A start has converged if a step lowers its value by at most `tol` times the absolute
+        initial value, or if no entry of its gradient exceeds this limit. It also ends if its
+        steps become too short.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def minimize_all(function, starts, max_iter, tol):
 
 
 def _advance(state, function, position, allowed):
-    """Try one step of each start; return a mask of the starts that have converged."""
+    """Try one step of each start; return a mask of the starts that end."""
     steps = state.steps[position]
     np.multiply(state.directions, state.fraction[:, None], out=steps)
     points = state.points + steps
@@ -134,8 +136,8 @@ def _advance(state, function, position, allowed):
 def _shortening(expected, decrease):
     """Return the factor, from 0.1 to 0.5, that shortens a rejected step.
 
-    The shorter step leads to the minimum of the parabola through both values that has the
-    initial slope.
+    Within these limits, the shorter step leads to the minimum of the parabola that matches the
+    values at both ends of the rejected step and the slope at its beginning.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = expected / (2 * (expected + decrease))
@@ -143,7 +145,7 @@ def _shortening(expected, decrease):
 
 
 def _newton_directions(state, position):
-    """Compute minus the inverse Hessian, approximated by the history, times the gradients."""
+    """Multiply the gradients by minus the inverse Hessian, approximated from the history."""
     newest_first = [(position - age) % MEMORY for age in range(MEMORY)]
     directions = -state.slopes
     term = np.empty_like(directions)

@@ -1,4 +1,4 @@
-"""The loss of an autoencoder of one hidden layer and its gradient, for many starts at once."""
+"""Loss and gradient of an autoencoder with one hidden layer, for many starts at once."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 class Problem(NamedTuple):
-    """The scaled data with a column of ones for the offsets, and the penalties."""
+    """The scaled data, with a column of ones for the offsets, and the penalties."""
 
     rows: np.ndarray  # (n_samples, n_features + 1)
-    columns: np.ndarray  # its transpose, as a contiguous copy
+    columns: np.ndarray  # the transpose of `rows`, as a contiguous copy
     n_components: int
     l2: float
     sparsity_weight: float
@@ -17,7 +17,7 @@ class Problem(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Reused memory; allocating fresh pages would cost more than the arithmetic."""
+    """Memory to reuse, because allocating fresh pages would cost more than the arithmetic."""
 
     hidden: np.ndarray  # (n_starts, n_components + 1, n_samples); the last unit is always 1
     back: np.ndarray  # (n_starts, n_components, n_samples)
@@ -26,7 +26,7 @@ class Workspace(NamedTuple):
 
 
 def make_problem(scaled, n_components, l2, sparsity_weight, sparsity):
-    """Prepare data scaled to [0, 1] for :func:`loss`."""
+    """Prepare data that is scaled to [0, 1] for :func:`loss`."""
     rows = np.column_stack([scaled.astype(np.float64), np.ones(len(scaled))])
     columns = np.ascontiguousarray(rows.T)
     return Problem(rows, columns, n_components, l2, sparsity_weight, sparsity)
@@ -73,16 +73,16 @@ def loss(points, problem, workspace):
     problem : Problem
         The data and the penalties.
     workspace : Workspace
-        Memory; starts are processed in batches that fit.
+        Memory to reuse; starts are processed in batches that fit into it.
 
     Returns
     -------
     values : ndarray of shape (n_starts,)
-        The losses.
+        The loss of each start.
     slopes : ndarray of shape (n_starts, n_parameters)
-        Their gradients.
+        The gradient of the loss of each start.
     errors : ndarray of shape (n_starts,)
-        Their mean squared errors, over all entries of the scaled data.
+        The mean squared error of each start, over all entries of the scaled data.
     """
     slopes = np.empty_like(points)
     values, errors = np.empty(len(points)), np.empty(len(points))
@@ -100,7 +100,10 @@ def loss(points, problem, workspace):
 
 
 def _propagate(points, slopes, problem, workspace):
-    """Write the gradient into `slopes`; return mean squared errors and sparsity penalties."""
+    """Compute the loss and its gradient without the l2 penalty.
+
+    Write the gradient into `slopes`; return the mean squared errors and sparsity penalties.
+    """
     hidden, back, output, delta = workspace
     encoder, decoder = layers(points, problem)
     encoder_slope, decoder_slope = layers(slopes, problem)
@@ -112,7 +115,8 @@ def _propagate(points, slopes, problem, workspace):
 
     np.subtract(output, problem.columns[:-1], out=delta)
     errors = np.einsum("kij,kij->k", delta, delta) / delta[0].size
-    # Half of the derivative of the summed squared errors; the factor 2 / n comes last.
+    # Propagate half of the derivative of the sum of squared errors. The factor 2 / n_samples is
+    # applied at the end.
     delta *= output
     np.subtract(1, output, out=output)
     delta *= output
@@ -129,7 +133,7 @@ def _propagate(points, slopes, problem, workspace):
 
 
 def _logistic(negative):
-    """Compute ``1 / (1 + exp(negative))`` in place; if exp overflows, 0 is correct."""
+    """Compute ``1 / (1 + exp(negative))`` in place; where exp overflows, the result is 0."""
     with np.errstate(over="ignore"):
         np.exp(negative, out=negative)
     negative += 1
@@ -137,7 +141,7 @@ def _logistic(negative):
 
 
 def _sparsity(activation, problem):
-    """Compute the sparsity penalty of mean activations, and its derivatives."""
+    """Compute the sparsity penalty of the mean activations, and its derivatives."""
     wanted = problem.sparsity
     activation = np.clip(activation, 1e-12, 1 - 1e-12)
     divergence = wanted * np.log(wanted / activation)

@@ -1,4 +1,4 @@
-"""The objective of reconstruction ICA and its gradient, for many starts at once."""
+"""Objective and gradient of reconstruction ICA, for many starts at once."""
 
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ class Problem(NamedTuple):
     """The data divided by its largest absolute value, and precomputed quantities."""
 
     rows: np.ndarray  # (n_samples, n_features)
-    columns: np.ndarray  # its transpose, as a contiguous copy
+    columns: np.ndarray  # the transpose of `rows`, as a contiguous copy
     moments: np.ndarray  # rows.T @ rows / n_samples
-    spread: float  # the trace of the moments
-    scale: float  # divisor of the data
-    bound: float  # upper bound of absolute features, in the units of the data
-    weight: float  # of the reconstruction
+    spread: float  # the trace of `moments`
+    scale: float  # the divisor of the data
+    bound: float  # upper bound of the absolute features, in the units of the data
+    weight: float  # weight of the reconstruction error
     contrast: bool  # whether the objective includes the contrast
 
 
@@ -25,7 +25,7 @@ def make_problem(X, weight, contrast):
     X = X.astype(np.float64)
     scale = np.max(np.abs(X))
     rows = X / scale if scale > 0 else X
-    # Below 1e-100 the contrast equals its quadratic limit to the last bit.
+    # For smaller data, the contrast is quadratic to the last bit, whatever the scale.
     scale = max(float(scale), 1e-100)
     moments = rows.T @ rows / len(rows)
     bound = scale * np.sqrt(np.max(np.einsum("ij,ij->i", rows, rows)))
@@ -34,7 +34,7 @@ def make_problem(X, weight, contrast):
 
 
 def objective(directions, problem, workspace=None):
-    """Compute the objective of reconstruction ICA, divided by scale squared, and its gradient.
+    """Compute the objective of reconstruction ICA, divided by ``scale**2``, and its gradient.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def objective(directions, problem, workspace=None):
     Returns
     -------
     values : ndarray of shape (n_starts,)
-        The objectives.
+        The objective of each start.
     slopes : ndarray of shape (n_starts, n_components, n_features)
-        Their gradients.
+        The gradient of each start.
     """
     lengths = np.sqrt(dot(directions, directions))[..., None]
     components = directions / lengths
@@ -66,7 +66,7 @@ def objective(directions, problem, workspace=None):
 
 
 def _reconstruction(components, problem):
-    """Compute the weighted mean of ``||W W.T x - x||**2`` from the second moments alone."""
+    """Compute the mean of ``||W W.T x - x||**2``, times its weight, from the second moments."""
     moved = components @ problem.moments
     transposed = components.transpose(0, 2, 1)
     moments = moved @ transposed
@@ -82,8 +82,8 @@ def _reconstruction(components, problem):
 def _contrast(components, problem, workspace=None):
     """Compute the mean over rows of the sum of ``log(cosh(2 z)) / 2`` over features z.
 
-    The form ``log(1 + 2 sinh(z)**2) / 2`` keeps all digits for small z; beyond 20 the function
-    is linear to the last bit.
+    The equal form ``log(1 + 2 sinh(z)**2) / 2`` keeps all digits for small z. The function is
+    linear to the last bit for absolute values of z above 20.
     """
     n_starts, n_components, n_features = components.shape
     if workspace is None:

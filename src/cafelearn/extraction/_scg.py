@@ -4,8 +4,9 @@ import numpy as np
 
 from cafelearn.extraction._components import dot
 
-# Step for estimating the curvature by a difference of gradients, and initial damping.
+# Length of the step for estimating the curvature by a difference of gradients.
 SIGMA = 5e-5
+# Initial damping: a multiple of the identity that is added to the Hessian.
 DAMPING = 5e-7
 SMALLEST_GAIN = np.finfo(float).eps
 TINY = 1e-100
@@ -17,20 +18,21 @@ def minimize_all(function, starts, n_epochs):
     Parameters
     ----------
     function : callable
-        Takes points of shape (n_starts, n_parameters); returns their values (n_starts,) and
-        slopes (n_starts, n_parameters). The rows must not depend on each other.
+        Takes points of shape (n_starts, n_parameters); returns their values, of shape
+        (n_starts,), and gradients, of shape (n_starts, n_parameters). The results of a point
+        must not depend on the other points.
     starts : ndarray of shape (n_starts, n_parameters)
         Initial points.
     n_epochs : int
-        Number of steps to try. A step that would raise the value is rejected, and the next
-        one is shorter.
+        Number of steps to try. A step that would raise the value is rejected, and the next step
+        is shorter.
 
     Returns
     -------
     points : ndarray of shape (n_starts, n_parameters)
         The last point of each start.
     values : ndarray of shape (n_starts,)
-        Their values.
+        The values at these points.
     """
     points = np.array(starts, dtype=np.float64)
     n_starts, n_parameters = points.shape
@@ -55,11 +57,11 @@ def minimize_all(function, starts, n_epochs):
 
         descent = -dot(directions, slopes)
         length = _ratio(descent, curvature)
-        # Smaller gains are within the rounding errors of the values.
+        # Smaller decreases are within the rounding errors of the values.
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
         new_points = points + length[:, None] * directions
         new_values, new_slopes = function(new_points)
-        # The actual decrease over that of the quadratic model.
+        # The ratio of the actual decrease to that of the quadratic model.
         agreement = _ratio(2 * curvature * (values - new_values), descent**2)
         taken = agreement >= 0
 

@@ -1,4 +1,4 @@
-"""Autoencoder: one hidden layer of logistic units, all starts trained together."""
+"""Autoencoder with one hidden layer of logistic units; many starts are trained together."""
 
 import sys
 from numbers import Integral, Real
@@ -43,15 +43,16 @@ BATCH = 25
 class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Autoencoder with one hidden layer of logistic units.
 
-    Each feature is scaled to [0, 1] on the training data. The extracted features of a row x
-    are ``h = logistic(W1 x + b1)``, and its reconstruction is ``y = logistic(W2 h + b2)``. The
-    network minimises
+    Each feature is scaled so that its training data lies in [0, 1]. The extracted features of a
+    scaled row x are ``h = logistic(W1 x + b1)``, and its reconstruction is
+    ``y = logistic(W2 h + b2)``. The network minimises the loss
 
     ``mean(||x - y||**2) + l2 / 2 * (||W1||**2 + ||W2||**2) + sparsity_weight * sum(KL)``
 
-    where KL is the Kullback-Leibler divergence, for each hidden unit, between the Bernoulli
-    distributions with means `sparsity` and the unit's mean activation. The network is trained
-    on all rows at once, with scaled conjugate gradients [1]_.
+    The mean is over all rows, and the last sum over all hidden units. KL is the
+    Kullback-Leibler divergence between two Bernoulli distributions; their means are `sparsity`
+    and the mean activation of the unit. The network is trained on all rows at once, with scaled
+    conjugate gradients [1]_.
 
     Parameters
     ----------
@@ -73,10 +74,11 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Initial weights are uniform between minus and plus this fraction of Glorot's limit,
         ``sqrt(6 / (n_features + n_components))``; the offsets start at 0.
     n_jobs : int, default=None
-        Number of threads; each trains a batch of 25 starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
+        Number of threads; each trains a batch of 25 starts at a time. The result does not
+        depend on the number of threads. ``None`` means 1 unless in a
+        :obj:`joblib.parallel_config` context; -1 means all cores.
     verbose : int, default=0
-        1 reports each start on standard error.
+        If 1, report each start on standard error.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. Each start has its own stream of random numbers.
 
@@ -97,7 +99,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     reconstruction_error_ : float
         Root mean square of ``X - inverse_transform(transform(X))``.
     loss_ : float
-        Value of the minimised sum for the start that was kept.
+        Loss of the start that was kept.
     n_iter_ : int
         Number of epochs.
     n_features_in_ : int
@@ -108,7 +110,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     See Also
     --------
-    sklearn.neural_network.MLPRegressor : Networks with any number of layers, from one start.
+    sklearn.neural_network.MLPRegressor : Network with any number of layers, from one start.
 
     References
     ----------
@@ -117,7 +119,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Examples
     --------
-    Six features that depend on two numbers, without a sparsity penalty.
+    Six features are linear combinations of two variables. There is no sparsity penalty.
 
     >>> import numpy as np
     >>> from cafelearn.extraction import Autoencoder
@@ -222,7 +224,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._activations(check_data(self, X, reset=False))
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Reconstruct rows from activations of the hidden units, in the units of the data.
+        """Reconstruct rows, in the units of the data, from activations of the hidden units.
 
         Parameters
         ----------
@@ -261,9 +263,9 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _train_all(estimator, problem, starts):
-    """Train all starts; return parameters and loss of the one with the smallest error."""
+    """Train all starts; return the parameters and loss of the start with the smallest error."""
     batches = [starts[k : k + BATCH] for k in range(0, len(starts), BATCH)]
-    # The matrices of one start are too small for BLAS threads.
+    # The matrices of one start are too small to benefit from BLAS threads.
     with threadpool_limits(1, user_api="blas"):
         workers = Parallel(estimator.n_jobs, require="sharedmem")
         results = workers(delayed(_train)(problem, b, estimator.max_iter) for b in batches)

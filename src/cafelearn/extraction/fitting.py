@@ -1,4 +1,4 @@
-"""Make the extractor of CAFE from its parameters and fit it, optionally with weights."""
+"""Make the extractor of a CAFE and fit it, optionally with sample weights."""
 
 from numbers import Integral
 
@@ -9,12 +9,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cafelearn._extractors import make_extractor
 
-# Entries of a component whose sizes differ by less than this share are equal up to rounding.
+# Entries of a component count as equal up to rounding if they differ by less than this share.
 TIE = 1e-6
 
 
 def extractor_of(estimator, X, seed):
-    """Validate n_components and return the unfitted extractor, or None."""
+    """Validate `n_components` of a CAFE and return its unfitted extractor, or None."""
     extractor, wanted = estimator.extractor, estimator.n_components
     if extractor is None:
         if wanted is not None:
@@ -29,7 +29,7 @@ def extractor_of(estimator, X, seed):
     if named:
         n_components = wanted
         if wanted is None:
-            # At most the number of rows, which bounds the rank.
+            # The rank is at most the number of rows.
             n_components = max(1, min(X.shape[1] // 2, len(X)))
         return make_extractor(extractor, n_components, seed, estimator.n_jobs)
     extractor = clone(extractor)
@@ -44,7 +44,10 @@ def extractor_of(estimator, X, seed):
 
 
 def _check_wanted(shown, wanted, X, is_pca):
-    """Raise unless an extractor can extract `wanted` features from rows like X."""
+    """Raise unless the extractor can extract `wanted` features from rows like X.
+
+    `shown` is the name of the extractor in messages.
+    """
     if wanted is None:
         return
     if not isinstance(wanted, Integral):
@@ -67,14 +70,15 @@ def _check_wanted(shown, wanted, X, is_pca):
 
 
 def fit_extractor(extractor, rows, sample_weight=None):
-    """Fit an extractor to rescaled rows of positive weight; return None if it is None.
+    """Fit an extractor to rescaled rows; return None if `extractor` is None.
 
-    PCA and extractors whose `fit` takes `sample_weight` use the weights.
+    All weights must be positive. PCA and extractors whose `fit` takes `sample_weight` use the
+    weights; other extractors ignore them.
     """
     if extractor is None:
         return None
     if type(extractor) is PCA and len(rows) == 1 and sample_weight is None:
-        # scikit-learn divides by the number of rows minus 1.
+        # The weighted fit avoids a division by the number of rows minus 1.
         sample_weight = np.ones(1)
     if sample_weight is not None and has_fit_parameter(extractor, "sample_weight"):
         return extractor.fit(rows, sample_weight=sample_weight)
@@ -87,10 +91,11 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def oriented(components):
-    """Return components with the signs of scikit-learn: the largest entry is positive.
+    """Change signs so that the entry of each component with the largest size is positive.
 
-    Of entries that are equal up to rounding, such as those of the two columns of a binary
-    category, the first one decides, so that rounding does not.
+    scikit-learn does the same. Here, however, if several entries have the largest size up to
+    rounding, the first of them is made positive, so that the sign does not depend on rounding
+    errors. The entries of the two columns of a binary category are an example.
     """
     size = np.abs(components)
     first = np.argmax(size >= (1 - TIE) * size.max(axis=1, keepdims=True), axis=1)
@@ -113,7 +118,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
     shares = variances / total if total > 0 else np.zeros_like(variances)
     wanted = pca.n_components
     if wanted is not None and not isinstance(wanted, Integral | str) and 0 < wanted < 1:
-        # As in scikit-learn: more than this share of the variance.
+        # As in scikit-learn, the components kept explain more than this share of the variance.
         kept = int(np.searchsorted(np.cumsum(shares), wanted, side="right")) + 1
     else:
         kept = pca.n_components_
@@ -129,7 +134,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
 
 
 def width_of(extractor, rescaled):
-    """Return the number of extracted features; without extractor, that of rescaled columns."""
+    """Return the number of extracted features or, without an extractor, of rescaled columns."""
     if extractor is None:
         return rescaled.shape[1]
     width = getattr(extractor, "_n_features_out", None)

@@ -1,4 +1,4 @@
-"""ReconstructionICA: sparse features that reconstruct the data, without whitening."""
+"""ReconstructionICA: extract sparse features that reconstruct the data, without whitening."""
 
 import sys
 from numbers import Integral, Real
@@ -33,14 +33,15 @@ from cafelearn.extraction._rica import make_problem, objective
 class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Reconstruction independent component analysis.
 
-    The features of a row x are its inner products with r unit vectors w_j, the components,
-    which are the columns of a matrix W. The components minimise the sum of the reconstruction
-    error and a sparsity contrast, averaged over the rows:
+    The extracted features of a row x are its inner products with unit vectors w_j, the
+    components, which are the columns of a matrix W. The components minimise the mean over all
+    rows of the weighted reconstruction error plus a contrast that favours sparse features [1]_:
 
     ``reconstruction_weight * ||W W.T x - x||**2 + sum_j log(cosh(2 w_j.T x)) / 2``
 
-    The components need not be orthogonal. The data is neither centred nor whitened, so the
-    contrast depends on its scale: it is nearly quadratic for values much smaller than 1.
+    The components need not be orthogonal. The data is neither centred nor whitened. The
+    contrast depends on the scale of the data: it is nearly quadratic for features much smaller
+    than 1.
 
     Parameters
     ----------
@@ -50,20 +51,21 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     reconstruction_weight : float, default=1.0
         Weight of the reconstruction error relative to the contrast.
     contrast : {"logcosh"} or None, default="logcosh"
-        The measure of sparsity. With ``None`` there is no contrast, and the components span
-        the same space as the first principal components of the data without centring.
+        The contrast. With ``None`` there is no contrast, and the components span the same space
+        as the first principal components of the data without centring.
     n_init : int, default=50
         Number of random starts; the start with the best reconstruction is kept.
     max_iter : int, default=1000
         Largest number of iterations of one start.
     tol : float, default=1e-8
-        Stop when an iteration lowers the objective by no more than this fraction of its
-        initial value.
+        A start stops when an iteration lowers the objective by no more than this fraction of
+        the initial objective, or when no entry of the gradient exceeds this limit.
     n_jobs : int, default=None
-        Number of threads that share the starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
+        Number of threads that share the starts. The result does not depend on the number of
+        threads. ``None`` means 1 unless in a :obj:`joblib.parallel_config` context; -1 means
+        all cores.
     verbose : int, default=0
-        1 reports each start on standard error.
+        If 1, report each start on standard error.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. Each start has its own stream of random numbers.
 
@@ -76,7 +78,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     objective_ : float
         The objective of the start that was kept.
     n_iter_ : int
-        Iterations of the start that was kept.
+        Number of iterations of the start that was kept.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -89,12 +91,13 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Notes
     -----
-    The components are found with L-BFGS, many starts at a time. The reconstruction needs only
-    the matrix of second moments; only the contrast needs the rows.
+    The components are found with L-BFGS, for many starts at a time. The reconstruction error is
+    computed from the matrix of second moments; only the contrast needs the rows.
 
-    On data much smaller than 1 the contrast of a feature z is nearly ``z**2``. With
-    ``reconstruction_weight=1`` it cancels the gain in reconstruction that an orthogonal
-    component brings, so the reconstruction is poor; a larger weight improves it.
+    If the data is much smaller than 1, the contrast of an extracted feature z is nearly
+    ``z**2``. A component orthogonal to the others reduces the reconstruction error by just as
+    much. With ``reconstruction_weight=1`` both cancel, and the reconstruction is poor; a larger
+    weight improves it.
 
     References
     ----------
@@ -103,7 +106,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Examples
     --------
-    Two sparse sources, mixed into three features.
+    Two sparse sources are mixed into three features.
 
     >>> import numpy as np
     >>> from cafelearn.extraction import ReconstructionICA
@@ -184,14 +187,14 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.n_iter_ = best.n_iter
         if best.n_iter >= self.max_iter:
             warn_caller(
-                f"ReconstructionICA stopped after max_iter={self.max_iter} iterations, before "
-                f"the objective changed by less than tol={self.tol}.",
+                f"ReconstructionICA stopped after max_iter={self.max_iter} iterations without "
+                f"convergence to tol={self.tol}.",
                 ConvergenceWarning,
             )
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Compute the features of each row: its inner products with the components.
+        """Compute the extracted features of each row: its inner products with the components.
 
         Parameters
         ----------
@@ -201,19 +204,19 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features.
+            The extracted features.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         return X @ self.components_.T.astype(X.dtype)
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Reconstruct rows from features.
+        """Reconstruct rows from extracted features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            Features.
+            Extracted features.
 
         Returns
         -------
@@ -239,7 +242,7 @@ CACHE_ENTRIES = 2**18
 
 
 class _Result(NamedTuple):
-    """The result of one start, in the units of the scaled data."""
+    """The result of one start on the scaled data."""
 
     components: np.ndarray
     error: float
@@ -248,7 +251,7 @@ class _Result(NamedTuple):
 
 
 def _run_starts(estimator, problem, n_components, seeds):
-    """Descend from one random start per seed; return the result with the smallest error."""
+    """Minimise from one random start per seed; return the result with the smallest error."""
     shape = n_components, problem.rows.shape[1]
     starts = np.stack([np.random.default_rng(seed).standard_normal(shape) for seed in seeds])
     # Batches are large enough for array operations and small enough for the cache.
@@ -256,7 +259,7 @@ def _run_starts(estimator, problem, n_components, seeds):
     blocks = [starts[first : first + size] for first in range(0, len(starts), size)]
 
     best, number = None, 0
-    # BLAS threads would compete with the threads of the batches.
+    # BLAS threads would compete with the threads that run the batches.
     with threadpool_limits(1, user_api="blas"):
         workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
         work = (delayed(descend)(b, problem, estimator.max_iter, estimator.tol) for b in blocks)

@@ -1,4 +1,4 @@
-"""ReplicatedNMF: non-negative factors of the shifted data, the best of many starts."""
+"""ReplicatedNMF: non-negative factors of shifted data, from the best of many starts."""
 
 import sys
 import warnings
@@ -38,10 +38,10 @@ CACHE_ENTRIES = 2**18
 class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Non-negative matrix factorisation of data of any sign, from many starts.
 
-    Each feature is shifted so that its minimum over the training data is 0. The shifted
-    data is then approximated by ``W @ H`` with non-negative factors: the rows of H, the
-    components, have length 1; the rows of W are the extracted features. Components are sorted
-    by the length of their column of W, in descending order.
+    Each feature is shifted so that its minimum over the training data is 0. The shifted data is
+    approximated by ``W @ H`` with non-negative factors. The rows of H, the components, have
+    length 1. The rows of W are the extracted features. Components are sorted by the length of
+    their column of W, in descending order.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     solver : {"als", "mu", "cd"}, default="als"
         The algorithm.
 
-        - "als": alternating least squares. Each iteration solves for H, then for W, by
+        - "als": alternating least squares [1]_. Each iteration solves for H, then for W, by
           unconstrained least squares, and sets negative entries to 0.
         - "mu": multiplicative updates of :class:`sklearn.decomposition.NMF`.
         - "cd": coordinate descent of :class:`sklearn.decomposition.NMF`.
@@ -61,26 +61,28 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Largest number of iterations of one start.
     tol : float, default=1e-4
         With "als", a start stops when an iteration lowers the norm of the residual by no
-        more than this fraction, or changes no entry of W or H by more than this fraction of
-        the largest entry. For the other solvers see :class:`sklearn.decomposition.NMF`.
+        more than this fraction. It also stops when an iteration changes no entry of W or H by
+        more than this fraction of the largest entry of the same factor. For the other solvers
+        see :class:`sklearn.decomposition.NMF`.
     n_jobs : int, default=None
-        Number of threads that share the starts. The result does not depend on it.
-        ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1 means all cores.
+        Number of threads that share the starts. The result does not depend on the number of
+        threads. ``None`` means 1 unless in a :obj:`joblib.parallel_config` context; -1 means
+        all cores.
     verbose : int, default=0
-        1 reports each start on standard error.
+        If 1, report each start on standard error.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. Each start has its own stream of random numbers.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        H. Unused components are 0.
+        The components, H. Unused components are 0.
     minimum_ : ndarray of shape (n_features,)
         Smallest value of each feature.
     reconstruction_error_ : float
         Root mean square of ``X - inverse_transform(transform(X))``.
     n_iter_ : int
-        Iterations of the start that was kept.
+        Number of iterations of the start that was kept.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -93,11 +95,11 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Notes
     -----
-    :meth:`transform` computes W for given components H. With "als" this is the least squares
+    :meth:`transform` computes W for given components H. With "als", W is the least squares
     solution with negative entries set to 0, computed by one matrix product for all rows. With
-    the other solvers a non-negative least squares problem is solved for each row.
+    the other solvers, a non-negative least squares problem is solved for each row.
 
-    Alternating least squares with clipping may increase the residual. A start stops at the
+    With "als", setting negative entries to 0 may increase the residual. A start stops at the
     first increase.
 
     References
@@ -108,6 +110,8 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Examples
     --------
+    Recover two components of data that is shifted by -7.
+
     >>> import numpy as np
     >>> from cafelearn.extraction import ReplicatedNMF
     >>> rng = np.random.default_rng(0)
@@ -176,7 +180,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_components = resolve_components(self, X.shape[1])
         self.minimum_ = X.min(axis=0)
         shifted = X.astype(np.float64) - self.minimum_
-        # Scaled to numbers near 1, so that the factors neither overflow nor underflow.
+        # Scale to a maximum of 1, so that the factors neither overflow nor underflow.
         peak = np.max(shifted)
         rows = shifted / peak if peak > 0 else shifted
         seeds = seed_sequence(self.random_state).spawn(self.n_init)
@@ -192,24 +196,24 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Compute the features of each row: the coefficients of the components.
+        """Compute the extracted features of each row: the coefficients of the components.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data. Values below the minimum seen in :meth:`fit` count as that minimum, with
-            a warning.
+            The data. Values below the minimum of their feature in :meth:`fit` are replaced by
+            that minimum, with a warning.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The non-negative features.
+            The extracted features; none are negative.
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # A constant text with `once`, so that cross-validation does not warn in every fold.
+            # With `once` and a constant text, cross-validation does not warn in every fold.
             warn_caller(
                 "ReplicatedNMF: values below the minimum of their feature in the training data "
                 "are treated as this minimum.",
@@ -219,12 +223,12 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._scores(shifted, self.components_)
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Reconstruct rows from features, in the units of the data.
+        """Reconstruct rows, in the units of the data, from extracted features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            Features.
+            Extracted features.
 
         Returns
         -------
@@ -236,7 +240,7 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return X @ self.components_.astype(X.dtype) + self.minimum_.astype(X.dtype)
 
     def _scores(self, shifted, components):
-        """Compute W given H."""
+        """Compute W for the components H."""
         components = components.astype(np.float64)
         if self.solver == "als":
             return clipped_scores(shifted, components)
@@ -256,9 +260,12 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _run_starts(estimator, X, n_components, seeds):
-    """Factorise from one start per seed; return components and iterations of the best."""
+    """Factorise from one start per seed.
+
+    Return the components and the number of iterations of the start with the smallest error.
+    """
     if estimator.solver == "als":
-        # Batches large enough for array operations and small enough for the cache.
+        # Batches are large enough for array operations and small enough for the cache.
         size = int(np.clip(CACHE_ENTRIES // (n_components * len(X)), 1, 13))
         run = _run_als
     else:
@@ -266,9 +273,9 @@ def _run_starts(estimator, X, n_components, seeds):
     blocks = [seeds[first : first + size] for first in range(0, len(seeds), size)]
 
     best, number = (np.inf, None, 0), 0
-    # BLAS threads would compete with the threads of the batches.
+    # BLAS threads would compete with the threads that run the batches.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        # Most starts reach max_iter, so the warning is not useful.
+        # Most starts reach max_iter, so a warning would not be useful.
         warnings.simplefilter("ignore", ConvergenceWarning)
         workers = Parallel(estimator.n_jobs, require="sharedmem", return_as="generator")
         for found in workers(
