@@ -1,4 +1,4 @@
-"""Displays as in scikit-learn: objects that hold data and draw it with matplotlib."""
+"""Displays as in scikit-learn: objects that hold results and draw them with matplotlib."""
 
 from cafelearn.plotting.agreement import AgreementDisplay
 from cafelearn.plotting.embedding import EmbeddingDisplay

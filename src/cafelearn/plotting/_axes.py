@@ -1,10 +1,11 @@
-"""Axes, escaped text and colours for all displays."""
+"""Axes, colours and escaped text for all displays."""
 
 import numpy as np
 
 from cafelearn._words import shortened
 
-# The palette of Okabe and Ito, distinguishable with the common kinds of colour blindness.
+# The palette of Okabe and Ito, whose colours can be distinguished with the common kinds of
+# colour blindness.
 COLORS = (
     "#0072B2",
     "#E69F00",
@@ -16,11 +17,11 @@ COLORS = (
     "#000000",
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LABEL_LENGTH = 28
+LABEL_LENGTH = 28  # longest label, in characters
 
 
 def group_style(position):
-    """Return colour and marker of a group; groups that share a colour differ in the marker."""
+    """Return the colour and marker of a group; groups of one colour have different markers."""
     turn, color = divmod(position, len(COLORS))
     return {"color": COLORS[color], "marker": MARKERS[turn % len(MARKERS)]}
 
@@ -33,7 +34,7 @@ def plain_text(name, length=LABEL_LENGTH):
 
 
 def require_matplotlib(who):
-    """Raise an error with the installation command if matplotlib is missing."""
+    """Raise ImportError with the command to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -43,9 +44,11 @@ def require_matplotlib(who):
 
 
 def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None):
-    """Return an array of `n_panels` axes: in a new figure, as given, or within a given axes.
+    """Return an array of `n_panels` axes.
 
-    `figsize` is only used for a new figure. pyplot is not used if axes are given.
+    If `ax` is None, the axes are in a new figure of the size `figsize`. If `ax` is one subplot
+    and several axes are needed, the subplot is divided. Otherwise, the given axes are returned.
+    pyplot is imported only for a new figure.
     """
     require_matplotlib(who)
     from matplotlib.axes import Axes
@@ -77,7 +80,7 @@ def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None)
 
 
 def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
-    """Replace an axes by a grid of axes."""
+    """Replace a subplot by a grid of axes."""
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
@@ -89,6 +92,6 @@ def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
     parts = [
         ax.figure.add_subplot(grid[divmod(position, n_columns)]) for position in range(n_panels)
     ]
-    # Adding axes changes the current axes of pyplot; restore them.
+    # Restore the current axes of pyplot, which change when axes are added.
     ax.figure.sca(ax)
     return parts

@@ -1,4 +1,4 @@
-"""A labelled heat map, readable from 3 x 4 cells to hundreds of columns."""
+"""Draw a labelled heat map of a few cells or of hundreds of columns."""
 
 import math
 from typing import NamedTuple
@@ -8,23 +8,23 @@ import numpy as np
 from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
-# Cell sizes in inches (width, height): with space for a number, or only for a name.
+# Width and height of a cell in inches: with space for a number, and only for a line of a label.
 ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
 FEW = 16  # largest number of rows or columns with roomy cells
-LARGEST = 24.0  # width or height of a map, in inches
-CHARACTER = 0.075  # width in inches
+LARGEST = 24.0  # usual limit for the width and height of a heat map, in inches
+CHARACTER = 0.075  # width of a character in inches
 
 
 class HeatMap(NamedTuple):
-    """The artists of a heat map."""
+    """The matplotlib objects of a heat map."""
 
     image: object
-    texts: np.ndarray  # (n_rows, n_columns), or None without numbers in the cells
-    colorbar: object  # or None
+    texts: np.ndarray  # (n_rows, n_columns); None without numbers in the cells
+    colorbar: object  # None without a colour bar
 
 
 def cell_size(shape):
-    """Return width and height of a cell in a new figure, in inches."""
+    """Return the width and height of a cell in a new figure, in inches."""
     rows, columns = shape
     height, width = (
         roomy if n <= FEW else max(min(narrow, LARGEST / n), 0.01)
@@ -35,7 +35,7 @@ def cell_size(shape):
 
 
 def figure_size(row_names, column_names, length=LABEL_LENGTH):
-    """Return the size of a figure with one heat map of these rows and columns, in inches."""
+    """Return the size, in inches, of a figure with a heat map of these rows and columns."""
     width, height = cell_size((len(row_names), len(column_names)))
     left, below = (
         CHARACTER * max(len(plain_text(name, length)) for name in names)
@@ -45,7 +45,7 @@ def figure_size(row_names, column_names, length=LABEL_LENGTH):
 
 
 def contrast_colors(image, values):
-    """Choose black or white text for contrast with the colours of the values."""
+    """Choose the colour of text on each value: black on light cells, white on dark cells."""
     rgba = image.cmap(image.norm(np.asarray(values)))
     # Transparent cells show the white background.
     rgb = rgba[..., :3] * rgba[..., 3:] + 1 - rgba[..., 3:]
@@ -69,6 +69,7 @@ def draw_heat_map(
 ):
     """Draw `values` as a heat map with names on both axes.
 
+    `own_figure` is whether the figure was made for this heat map, with cells of `cell_size`.
     If `annotate` is None, numbers are shown if the cells are large enough. If `colorbar_label`
     is None, there is no colour bar. Names are shortened to `length` characters.
     """
@@ -85,7 +86,7 @@ def draw_heat_map(
         colorbar = ax.figure.colorbar(
             image, ax=ax, label=colorbar_label, **_slim(width, height)
         )
-    # Measure again, because the colour bar has reduced the axes.
+    # Measure the cells again, because the colour bar has reduced the axes.
     width, height = cell or _measured_cell(ax, values.shape)
     _name_columns(ax, column_names, width, length)
     _name_rows(ax, row_names, height, length)
@@ -111,26 +112,26 @@ def _slim(width, height):
     }
 
 
-def _every(room):
-    """Return the step between labelled cells if cells have this size in inches."""
-    return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(room, 1e-9)))
+def _label_step(size):
+    """Return the step between labelled cells, so that labels of cells of this size fit."""
+    return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(size, 1e-9)))
 
 
 def _name_columns(ax, names, width, length):
-    step = _every(width)
+    step = _label_step(width)
     shown = [plain_text(name, length) for name in names[::step]]
     longest = CHARACTER * max(map(len, shown))
-    lying = longest < 0.95 * width * step
+    horizontal = longest < 0.95 * width * step
     ax.set_xticks(
         np.arange(0, len(names), step),
         shown,
-        rotation=0 if lying else 90,
+        rotation=0 if horizontal else 90,
         fontsize=FONT_SIZE,
     )
 
 
 def _name_rows(ax, names, height, length):
-    step = _every(height)
+    step = _label_step(height)
     shown = [plain_text(name, length) for name in names[::step]]
     ax.set_yticks(np.arange(0, len(names), step), shown, fontsize=FONT_SIZE)
 

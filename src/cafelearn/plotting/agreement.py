@@ -34,14 +34,14 @@ class AgreementDisplay:
     names : sequence of str
         A name for each candidate, in the order of the rows.
     chosen : str, default=None
-        The name of the candidate to mark.
+        The name of the chosen candidate, whose row is marked.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
         Axes with the heat map. With up to 16 candidates, each row label also shows the sum of
-        the candidate's indices with the others, the criterion of
-        ``CAFE(selection="agreement")``.
+        the indices of this candidate with all others. ``CAFE(selection="agreement")`` chooses
+        the candidate with the largest sum.
     figure_ : matplotlib Figure
         Figure of the axes.
     im_ : matplotlib AxesImage
@@ -118,7 +118,7 @@ class AgreementDisplay:
             rows,
             columns,
             own_figure=ax is None,
-            # The colours cover negative values (worse than chance) only if they occur.
+            # Include negative indices (worse than chance) only if they occur.
             limits=(min(0.0, self.agreement.min()), 1.0),
             annotate=annotate,
             cmap=cmap,
@@ -193,7 +193,7 @@ class AgreementDisplay:
                 fill=False,
                 edgecolor=COLORS[5],
                 linewidth=3,
-                # At the first and last row, half of the line is outside the axes.
+                # Around the first and last rows, half of the line is outside the axes.
                 clip_on=False,
                 zorder=3,
             )

@@ -1,4 +1,4 @@
-"""EmbeddingDisplay: the extracted features of CAFE, by cluster and by class."""
+"""EmbeddingDisplay: scatter plots of two extracted features, by cluster and by class."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-# With more rows than this, points are rasterised in vector graphics.
+# With more rows than this, points in vector graphics are rasterised.
 MANY_ROWS = 5_000
-LEGEND_ROWS = 12
+LEGEND_ROWS = 12  # in each column of the legend
 
 
 class EmbeddingDisplay:
@@ -32,8 +32,9 @@ class EmbeddingDisplay:
     labels : array-like of int of shape (n_samples,)
         Cluster of each row.
     y : array-like of shape (n_samples,), default=None
-        Class of each row, for a second panel. A class has the colour of its matching
-        cluster, so rows in the wrong cluster have different colours in the two panels.
+        Class of each row, for a second panel. Classes and clusters are matched one to one. A
+        class has the colour of its cluster, so rows in another cluster have different colours
+        in the two panels.
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None
@@ -203,11 +204,12 @@ class EmbeddingDisplay:
         return display.plot(ax, legend=legend, scatter_kw=scatter_kw)
 
     def _by_cluster(self):
-        """Return rows, style and name of each cluster."""
+        """Yield a mask of the rows, the style and the name of each cluster."""
         for l in np.unique(self.labels).tolist():
             yield self.labels == l, group_style(l), f"cluster {l}"
 
     def _by_class(self):
+        """Yield a mask of the rows, the style and the name of each class."""
         matched = match_clusters(self._codes, self.labels)
         # A class without a matching cluster gets an unused style.
         free = max(int(self.labels.max()), 0) + 1

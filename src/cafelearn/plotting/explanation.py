@@ -1,4 +1,4 @@
-"""ExplanationDisplay: contribution of each feature to the cluster of a row."""
+"""ExplanationDisplay: contribution of each feature to the assignment of a row to a cluster."""
 
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
@@ -18,7 +18,7 @@ NEEDED = ("share", "value", "first_center", "second_center")
 
 
 class ExplanationDisplay:
-    """Bar chart of the contribution of each feature to the assignment of a row.
+    """Bar chart of the contribution of each feature to the assignment of a row to its cluster.
 
     Usually created by :meth:`from_estimator`.
 
@@ -34,7 +34,7 @@ class ExplanationDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     bars_ : matplotlib BarContainer
-        The bars, largest share on top.
+        The bars, with the largest share at the top.
 
     Examples
     --------
@@ -122,14 +122,14 @@ class ExplanationDisplay:
         bar_kw: dict | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Explain a row and draw the bars.
+        """Compute the contributions for one row and draw the bars.
 
         Parameters
         ----------
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
             A fitted estimator with at least two clusters.
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows, in the format of ``predict``.
+            The rows, in the format of ``predict``.
         row : int
             Position of the row in `X`, from 0.
         max_features : int, default=12

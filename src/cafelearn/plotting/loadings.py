@@ -1,4 +1,4 @@
-"""LoadingsDisplay: coefficients of the inputs in each extracted feature."""
+"""LoadingsDisplay: loadings of each input of the extractor on each extracted feature."""
 
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-MOST_COLUMNS = 3
+MOST_COLUMNS = 3  # of panels
 
 
 class LoadingsDisplay:
     """Heat map of loadings: a row per input of the extractor, a column per extracted feature.
 
-    Usually created by :meth:`from_estimator`. If the loadings differ by cluster, each cluster
-    has a panel.
+    Usually created by :meth:`from_estimator`. If the loadings differ by cluster, there is a
+    panel for each cluster.
 
     Parameters
     ----------
     loadings : DataFrame of shape (n_inputs, n_components)
-        The loadings, as in ``CAFE.loadings_``. The index may have the levels cluster and
-        input.
+        The loadings, as in ``CAFE.loadings_``. If the loadings differ by cluster, the index has
+        the levels cluster and input.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class LoadingsDisplay:
         )
 
     def _tables(self, max_features):
-        """Return the loadings to show by cluster; the key of a single table is None."""
+        """Return the loadings to show as a dict by cluster, or with the only key None."""
         if max_features is not None and (
             not isinstance(max_features, Integral)
             or isinstance(max_features, bool)

@@ -1,4 +1,4 @@
-"""NoisePairsDisplay: compare feature weights with known noise pairs."""
+"""NoisePairsDisplay: compare the feature weights of classes with and without known noise."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -21,27 +21,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-WIDTH_OF_DISTRIBUTIONS = 3.2
+WIDTH_OF_DISTRIBUTIONS = 3.2  # in inches
 
 
 class NoisePairsDisplay:
-    """Weights with noise pairs marked, and the distributions of noisy and clean weights.
+    """Heat map of feature weights in which noise pairs are marked.
 
-    Usually created by :meth:`from_estimator`.
+    A noise pair is a class and a feature to which noise was added in the rows of this class. A
+    second panel compares the weights of noise pairs with those of pairs without noise. Usually
+    created by :meth:`from_estimator`.
 
     Parameters
     ----------
     weights : DataFrame or array-like of shape (n_classes, n_features)
         Feature weights of the cluster of each class.
     noise_pairs : array-like of bool of shape (n_classes, n_features)
-        True for the pairs of class and feature to which noise was added.
+        True for noise pairs.
 
     Attributes
     ----------
     ranked_right : float
         Area under the ROC curve: the probability that a random noise pair has a lower weight
-        than a random clean pair (ties count half). 1 is perfect, 0.5 is chance. NaN if all
-        pairs or none are noise.
+        than a random pair without noise (ties count half). 1 is perfect, 0.5 is chance. NaN if
+        all pairs or none are noise pairs.
     axes_ : ndarray of matplotlib Axes
         The heat map and the distributions.
     ax_ : matplotlib Axes
@@ -53,7 +55,7 @@ class NoisePairsDisplay:
     marks_ : matplotlib PathCollection
         The crosses on the noise pairs.
     points_ : list of matplotlib PathCollection
-        The weights of the pairs without noise and of the noise pairs.
+        The weights of the pairs without noise, and of the noise pairs.
 
     See Also
     --------
@@ -161,14 +163,15 @@ class NoisePairsDisplay:
         estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
             An estimator fitted to the corrupted data.
         noise_pairs : array-like of bool of shape (n_classes, n_features)
-            The pairs, as returned by :func:`cafelearn.datasets.corrupt`, with the classes in
-            sorted order.
+            True for noise pairs, as returned by :func:`cafelearn.datasets.corrupt`, with the
+            classes in sorted order.
         y : array-like of shape (n_samples,)
-            Class of each row that the estimator was fitted to.
+            Class of each row of the corrupted data.
         class_names : sequence of str, default=None
-            Names of the classes in sorted order; None takes the labels in `y`.
+            Names of the classes in sorted order; None means the labels in `y`.
         feature_names : sequence of str, default=None
-            Names of the features; None means those seen in `fit`, or x0, x1, ...
+            Names of the features; None means the names seen in `fit` or, if there were none,
+            x0, x1, ...
         cmap : str or matplotlib Colormap, default="viridis"
             Colours of the weights.
         colorbar : bool, default=True
@@ -238,7 +241,7 @@ class NoisePairsDisplay:
         for position, (group, color) in enumerate(
             zip(groups, (COLORS[0], COLORS[5]), strict=True)
         ):
-            # Deterministic horizontal jitter.
+            # Spread the points horizontally, without random numbers.
             jitter = (np.arange(len(group)) * 0.618034) % 1 - 0.5
             points = ax.scatter(
                 position + 0.5 * jitter,

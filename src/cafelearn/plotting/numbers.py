@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class NumberOfClustersDisplay:
     """Stability and score of each number of clusters tried.
 
-    Usually created by :meth:`from_estimator`. For comparison, the values for rows with
-    permuted columns, which have no cluster structure, are also drawn.
+    Usually created by :meth:`from_estimator`. For comparison, both are also drawn for permuted
+    rows: each column is permuted independently, so that there is no cluster structure. A band
+    shows the spread of the stability.
 
     Parameters
     ----------
@@ -37,9 +38,9 @@ class NumberOfClustersDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        Stability of the rows and of the permuted rows, then score of both.
+        Stability of the rows and of the permuted rows, then the score of both.
     marks_ : list of matplotlib Line2D
-        The lines that mark the chosen number, one in each panel.
+        The lines that mark the chosen number of clusters, one in each panel.
 
     Examples
     --------
@@ -121,7 +122,7 @@ class NumberOfClustersDisplay:
     def from_estimator(
         cls, estimator: Estimator, *, ax: "Axes | ArrayLike | None" = None
     ) -> Self:
-        """Draw stability and score of the numbers of clusters that an estimator tried.
+        """Draw the stability and score of each number of clusters that an estimator tried.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""ObjectiveDisplay: the objective by iteration, and the bounds on its final value."""
+"""ObjectiveDisplay: the objective after each iteration, and bounds on its final value."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-MANY_ITERATIONS = 40
+MANY_ITERATIONS = 40  # longer paths are drawn without markers
 
 
 class ObjectiveDisplay:
-    """The objective after each iteration, and the bounds of Theorem 2 for its last value.
+    """The objective after each iteration, and the bounds of Theorem 2 on its last value.
 
-    Usually created by :meth:`from_estimator`. Each exponent has a panel, because objectives
-    at different exponents have different units.
+    Usually created by :meth:`from_estimator`. Each exponent has its own panel, because
+    objectives at different exponents have different units. The notes use w for the weights, D
+    for the dispersions and c for the dispersion offset.
 
     Parameters
     ----------
@@ -37,10 +38,11 @@ class ObjectiveDisplay:
     chosen : float, default=None
         The exponent to mark.
     stop_reasons : mapping of float to str, default=None
-        Reasons for stopping; those other than "converged" are shown.
+        For some exponents, the reason why the descent stopped; reasons other than "converged"
+        are shown.
     dispersion_offset : {"mean", "fixed"} or float, default=0.0
-        The offset of the models. With a constant c the objectives are sums of
-        ``w**p * (D + c)``; with 0 and "mean" they are sums of ``w**p * D``.
+        The offset of the models. With "fixed" or a positive number, the objectives are sums of
+        ``w**p * (D + c)``; with "mean" or 0, they are sums of ``w**p * D``.
 
     Attributes
     ----------
@@ -51,9 +53,9 @@ class ObjectiveDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        The paths.
+        The path of the objective in each panel.
     bounds_ : list of matplotlib patch or None
-        The range between the bounds in each panel; None in panels without bounds.
+        The range between the bounds in each panel; None for panels without bounds.
 
     Notes
     -----
@@ -62,14 +64,14 @@ class ObjectiveDisplay:
     that are optimal for the dispersions. Weights with an offset c are optimal for D + c, so the
     theorem is applied to D + c:
 
-    - With a constant c the objectives include c, and the bounds are those of D + c.
-    - With "mean" the objectives do not include c. The upper bound is that of D + c minus
-      the contribution of the offset, ``c * sum(w**p)``; the lower bound is that of D, which
-      holds for any weights.
+    - With "fixed" or a number, the objectives include c, and the bounds are those of D + c.
+    - With "mean", the objectives do not include c. The upper bound is that of D + c minus the
+      contribution of the offset, ``c * sum(w**p)``. The lower bound is that of D, which holds
+      for any weights.
 
     No bounds are drawn if the descent stopped before it converged or if `tol` is above 0,
-    because the weights are then not optimal for the last dispersions. For uniform weights
-    there are none either, because the theorem does not apply to them.
+    because the weights are then not optimal for the last dispersions. For uniform weights,
+    no bounds are drawn either, because the theorem does not apply.
 
     Examples
     --------
@@ -251,8 +253,8 @@ def _final_bounds(model):
     else:
         offset = model.dispersion_offset
         if isinstance(offset, str):
-            # Recover the constant of "fixed": the path includes its contribution, and the
-            # inertia does not.
+            # Recover the constant of "fixed" from its contribution, which the path includes and
+            # the inertia does not.
             offset = max(0.0, (model.objective_path_[-1] - model.inertia_) / share)
         bounds = objective_bounds(D + offset, p)
     return bounds if np.isfinite(bounds).all() else None

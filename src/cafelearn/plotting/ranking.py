@@ -1,4 +1,4 @@
-"""CriticalDifferenceDisplay: average ranks of methods and their significant differences."""
+"""CriticalDifferenceDisplay: average ranks of methods, and which differ significantly."""
 
 import math
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FONT_SIZE = 9
-# Heights, in lines of text, measured downwards from the axis of ranks.
+# Vertical positions and lengths in lines of text, downwards from the axis of ranks.
 RULER_HEIGHT = -1.7
 FIRST_BAR, BETWEEN_BARS = 0.7, 0.45
 TICK = 0.25
 
 
 class CriticalDifferenceDisplay:
-    """Critical difference diagram after Demšar (2006).
+    """Critical difference diagram after Demšar [1]_.
 
     Methods are placed on an axis of average ranks, the best on the left. A bar joins methods
-    whose ranks do not differ significantly, that is, by less than the critical difference.
+    whose ranks differ by less than the critical difference, that is, not significantly.
 
     Parameters
     ----------
     ranks : Series or mapping of str to float
         Average rank of each method; 1 is the best.
     critical_difference : float
-        Smallest significant difference of average ranks.
+        Smallest significant difference between average ranks.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class CriticalDifferenceDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         highlight : sequence of str, default=()
-            Methods whose labels are bold.
+            Methods whose labels are drawn in bold.
 
         Returns
         -------
@@ -133,16 +133,16 @@ class CriticalDifferenceDisplay:
         highlight: Sequence[str] = (),
         ax: "Axes | None" = None,
     ) -> Self:
-        """Rank methods by their scores, with the critical difference of Nemenyi's test.
+        """Rank methods by their scores and draw them with the critical difference of Nemenyi.
 
         Parameters
         ----------
         scores : DataFrame of shape (n_configurations, n_methods)
             Scores without missing values; higher is better.
         alpha : float, default=0.05
-            Significance level of the test, for all pairs of methods together.
+            Significance level of Nemenyi's test, for all pairs of methods together.
         highlight : sequence of str, default=()
-            Methods whose labels are bold.
+            Methods whose labels are drawn in bold.
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
 
@@ -176,7 +176,7 @@ class CriticalDifferenceDisplay:
         return low, max(math.ceil(self.ranks.iloc[-1]), len(self.ranks), low + 1)
 
     def _spans(self, overhang):
-        """Return start and end of the bar of each group."""
+        """Return the start and end of the bar of each group."""
         return [
             (self.ranks.loc[group[0]] - overhang, self.ranks.loc[group[-1]] + overhang)
             for group in self.groups_
@@ -184,7 +184,7 @@ class CriticalDifferenceDisplay:
 
     def _draw_axis(self, low, high):
         self._line((low, high), (0, 0), linewidth=1.2)
-        # As many tick labels as fit side by side.
+        # Label at most 16 ticks, so that the labels fit side by side.
         step = max(1, math.ceil((high - low) / 15))
         for rank in range(low, high + 1):
             named = (rank - low) % step == 0
@@ -218,7 +218,7 @@ class CriticalDifferenceDisplay:
     def _draw_labels(self, low, high, first_label, highlight):
         """Draw the labels of the better half on the left, and the others on the right.
 
-        The outermost ranks have the topmost labels, so that the lines do not cross.
+        The labels of the outermost ranks are at the top, so that the lines do not cross.
         """
         gap = 0.02 * (high - low)
         n_left = math.ceil(len(self.ranks) / 2)
@@ -248,7 +248,7 @@ class CriticalDifferenceDisplay:
 def _bar_levels(spans, gap):
     """Assign each bar the first level on which it does not overlap an earlier bar.
 
-    Bars on one level are at least `gap` apart, so that they do not look like a single bar.
+    Bars on the same level are more than `gap` apart, so that they do not look like one bar.
     """
     ends, levels = [], []
     for first, last in spans:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class WeightsDisplay:
-    """Heat map of feature weights, clusters by features.
+    """Heat map of feature weights: a row per cluster, a column per feature.
 
     Usually created by :meth:`from_estimator`.
 
     Parameters
     ----------
     weights : DataFrame or array-like of shape (n_clusters, n_features)
-        The weights. The index of a data frame gives the names of the clusters, its columns
-        those of the features.
+        The weights. The index of a data frame gives the names of the clusters, and its columns
+        give the names of the features.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class WeightsDisplay:
     text_ : ndarray of shape (n_clusters, n_features) of matplotlib Text, or None
         The numbers in the cells.
     colorbar_ : matplotlib Colorbar or None
-        The colour bar. A line marks the uniform weight 1 / n_features.
+        The colour bar. If the weights of each cluster sum to 1, a line marks the uniform weight
+        1 / n_features.
 
     See Also
     --------
@@ -78,10 +79,10 @@ class WeightsDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure whose size fits the table.
         max_features : int, default=None
-            Number of features to show, those with the largest spread; None shows all.
+            Number of features to show; None shows all. Those with the largest spread are shown:
+            the largest minus the smallest weight over the clusters.
         sort_features : bool, default=False
-            Sort the features by their spread, the largest minus the smallest weight over the
-            clusters.
+            Sort the features by spread, in descending order.
         annotate : bool, default=None
             Write the weights into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
@@ -144,11 +145,13 @@ class WeightsDisplay:
         estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
             A fitted estimator.
         feature_names : sequence of str, default=None
-            Names of the features; None means those seen in `fit`, or x0, x1, ...
+            Names of the features; None means the names seen in `fit` or, if there were none,
+            x0, x1, ...
         max_features : int, default=None
-            Number of features to show, those with the largest spread; None shows all.
+            Number of features to show; None shows all. Those with the largest spread are shown:
+            the largest minus the smallest weight over the clusters.
         sort_features : bool, default=False
-            Sort the features by their spread over clusters.
+            Sort the features by spread, in descending order.
         annotate : bool, default=None
             Write the weights into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="viridis"
@@ -206,7 +209,7 @@ class WeightsDisplay:
         values = self.weights.to_numpy(dtype=np.float64)
         uniform = 1 / values.shape[1]
         low, high = self.im_.get_clim()
-        # The line is only meaningful for weights that sum to 1.
+        # The line has a meaning only for weights that sum to 1.
         if np.allclose(values.sum(axis=1), 1, atol=1e-3) and low < uniform < high:
             color = str(contrast_colors(self.im_, [uniform])[0])
             self.colorbar_.ax.axhline(uniform, color=color, linewidth=1.5)
