@@ -118,8 +118,8 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    # Arrow takes slices of bytes in memory without allocation. From a file, it would allocate
-    # as many bytes as the lengths in the file state.
+    # When Arrow reads from memory, it takes slices. When it reads from a file, it allocates as
+    # many bytes as the headers of the messages state.
     with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
             return feather.read_table(path)  # version 1 of the format has no compression
@@ -226,7 +226,7 @@ def _check_types(path, schema):
 def _needed_by_views(table):
     """Estimate the bytes of the text of view columns.
 
-    In Arrow, several views may share the same bytes; in pandas, each needs its own.
+    In Arrow, several views may share the same bytes; in pandas, each value has its own copy.
     """
     needed = 0
     chunks = (chunk for column in table.columns for chunk in column.chunks)

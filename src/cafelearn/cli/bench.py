@@ -12,7 +12,7 @@ from cafelearn.cli.tables import make_table
 EXPONENTS = (2.0, 1.1, 1.5, 3.0)
 ROUNDS = 3
 # Largest number of iterations of a timed fit of k-means and of mwk-means: enough to measure the
-# time, and few enough that most fits do not converge before.
+# time, and few enough that most fits do not converge earlier.
 LLOYD = 31
 OURS = 9
 
@@ -42,7 +42,7 @@ def bench(
         from cafelearn._compiling_note import note_compiling
 
         note_compiling(run.note)
-        run.note(f"Measuring, best of {ROUNDS} rounds.")
+        run.note(f"Measuring the best time of {ROUNDS} rounds.")
         best = _measure(rows, features, clusters)
         lloyd = best.pop("lloyd")
         run.facts |= {

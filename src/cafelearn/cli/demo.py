@@ -21,7 +21,7 @@ def register(app):
 
 def demo(
     out: Annotated[
-        Path, typer.Option(help="Directory for the report.", show_default="here")
+        Path, typer.Option(help="Directory for the report.", show_default="current directory")
     ] = Path(),
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     jobs: options.Jobs = -1,

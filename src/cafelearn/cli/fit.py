@@ -347,7 +347,7 @@ def _fit(run, estimator, frame, label):
 
 
 def _write_profile(profile, path, force):
-    """Write the cluster profiles unless `path` is None; return a dict of the file written."""
+    """Write the cluster profiles unless `path` is None; return a dict of the files written."""
     if path is None:
         return {}
     from cafelearn.cli.writing import write_table

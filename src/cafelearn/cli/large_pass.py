@@ -187,8 +187,8 @@ def _on_cluster(tasks, update):
             found[future.key] = result
             update(len(found), len(tasks))
     except BaseException:
-        # Without this, the cluster would continue, because the traceback of the exception
-        # refers to the futures.
+        # Otherwise, the cluster would continue to compute, because the traceback of the
+        # exception refers to the futures.
         client.cancel(futures)
         raise
     return [found[future.key] for future in futures]
@@ -196,7 +196,7 @@ def _on_cluster(tasks, update):
 
 @contextmanager
 def _similar_once():
-    """Delay the warnings of the body to its end, and merge those that differ only in numbers.
+    """Delay the warnings of the body until its end; merge those that differ only in numbers.
 
     Of such warnings, the first is shown, with a note if there are others.
     """

@@ -16,7 +16,7 @@ PARQUET = (".parquet", ".parq", ".pq")
 # Target size of a partition in memory, in bytes. Row groups are not split. To encode a
 # partition and assign its rows, a thread needs about six times the size of the partition.
 PARTITION = 8 * 2**20
-# Larger row groups, in bytes, cause a remark.
+# Size in bytes above which a row group causes a remark.
 LARGE = 256 * 2**20
 # Estimated memory of a Dask task that reads one chunk, in bytes.
 TASK = 1_000
@@ -249,7 +249,7 @@ def _not_zarr(path, error):
 
 
 class _ZarrBlocks:
-    """A Zarr array whose errors on reading name its path."""
+    """A Zarr array whose read errors name its path."""
 
     def __init__(self, array, path):
         self.array, self.path = array, path

@@ -78,7 +78,7 @@ def _unseen(column, known):
 
 
 def _remark_unseen(run, encoder, parts):
-    """Remark on unknown categories as the encoder warns of them in a table in memory."""
+    """Remark on unknown categories in the words of the encoder's warning."""
     for name in encoder.categories_:
         found = [part.unseen[name] for part in parts if name in part.unseen]
         if not found:

@@ -2,8 +2,9 @@
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
 take no space at all. The memory of a table is therefore estimated from the headers of its file,
-or from the number of its lines and delimiters. Every table may take `ALWAYS` bytes. A larger
-table may take at most `RATIO` times the size of its file, far more than ordinary files need.
+or from the number of its lines and delimiters. A table may take up to `ALWAYS` bytes, whatever
+the size of its file. A larger table may take at most `RATIO` times the size of its file, which
+is far more than ordinary files need.
 """
 
 import gzip

@@ -1,8 +1,8 @@
 """Read the unpacked sizes of Parquet pages from the page headers.
 
-Arrow allocates the size stated in the header of a page, which may differ from the sizes in the
-footer of the file. Headers are structs in Thrift's compact protocol, defined in parquet.thrift
-of the Parquet format.
+Arrow allocates the size that is stated in the header of a page. This size need not agree with
+the sizes in the footer of the file. Headers are structs in Thrift's compact protocol, defined
+in parquet.thrift of the Parquet format.
 """
 
 import io
@@ -14,10 +14,11 @@ N_VALUES, ENCODING, ENCODING_2 = 1, 2, 4
 SHARED_PREFIXES = 7  # the encoding DELTA_BYTE_ARRAY
 # Type codes of Thrift's compact protocol.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-# Field numbers of the path from the footer to the SizeStatistics of a column, and in them.
+# Field numbers on the path from the footer to the SizeStatistics of a column, and field numbers
+# in the SizeStatistics.
 ROW_GROUPS, COLUMNS, METADATA, SIZES = 4, 1, 3, 16
 TEXT_BYTES, REPETITIONS, DEFINITIONS = 1, 2, 3
-HEADER = 1 << 16  # bytes to read for a header, more than one with statistics takes
+HEADER = 1 << 16  # bytes to read for a header; even a header with statistics is shorter
 
 
 class Page(NamedTuple):
@@ -54,7 +55,10 @@ def pages_of(path, metadata, groups):
 
 
 def _check_sizes(path, file, metadata):
-    """Raise ValueError if size statistics do not match their columns: Arrow would abort."""
+    """Raise ValueError if size statistics do not match their columns.
+
+    Arrow would abort the process.
+    """
     file.seek(-8, io.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
     file.seek(-8 - length, io.SEEK_END)

@@ -8,7 +8,7 @@ from cafelearn._compiling_note import note_compiling
 
 
 def warm_up(session):
-    """Compile or load the kernels, so that the measured time of the fit excludes doing so."""
+    """Compile or load the kernels before the time of the fit is measured."""
     import numpy as np
 
     from cafelearn._mwkmeans import MinkowskiWeightedKMeans

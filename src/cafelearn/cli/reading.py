@@ -34,9 +34,7 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     """Read a file as a data frame with distinct column names.
 
     `remark` is called with a sentence for each repair or guess. The dict `trace` gets the
-    equivalent pandas code under "code". For text files it also gets, under "found", the guesses
-    needed to read new rows alike: by column, the texts read as missing values and the format of
-    dates; and the thousands separator.
+    equivalent pandas code under "code" and, for text files, the result of `tidy` under "found".
     """
     path, trace = Path(path), {} if trace is None else trace
     if path.is_dir():
@@ -118,7 +116,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
         "header": None,
         "index_col": False,
         "decimal": reading.decimal,
-        # Here, only empty cells and --missing are missing values; `tidy` looks for others.
+        # Only empty cells and the texts of --missing are missing here; `tidy` finds others.
         "keep_default_na": False,
         "na_values": ["", *reading.missing],
         "encoding": encoding,
@@ -153,9 +151,9 @@ def _read_text(path, kind, compressed, reading, remark, trace):
 
 
 def _restore_codes(frame, path, options, reading, remark):
-    """Restore the text of codes, columns of whole numbers of which some have leading zeros.
+    """Restore the text of columns of whole numbers if some numbers have leading zeros.
 
-    Return the names of these columns.
+    Such columns contain codes, for example postal codes. Return the names of these columns.
     """
     import pandas as pd
 
@@ -229,8 +227,8 @@ def _encoding(path, compressed, remark):
 def _delimiter(lines, usual, remark):
     """Return the usual delimiter, or another one that fits the first lines better.
 
-    A delimiter fits if it splits all lines into the same number of fields, at least two. If
-    none does, and the usual one does not split the first line, any that does is preferred.
+    A delimiter fits if it splits all lines into the same number of fields, at least two. If no
+    delimiter fits and the usual one does not split the first line, one that does is returned.
     """
 
     def widths(delimiter):

@@ -18,8 +18,8 @@ def remark_columns(run, estimator, frame, labels):
         run.remark(f"Left out as constant: {listed(encoder.constant_features_)}.")
     if names := encoder.describe("identifier", "free text"):
         run.remark(
-            f"Left out: {names}. Use --numeric or --category to include one, or --id to name "
-            "rows by it."
+            f"Left out: {names}. Use --numeric or --category to include a column, or --id to "
+            "name the rows by it."
         )
     if names := encoder.dates_:
         run.remark(

@@ -52,7 +52,7 @@ class Session:
             self._tell(sys.stdout, table)
 
     def width(self):
-        """Return the width of the output in columns."""
+        """Return the width of the output in characters."""
         return self._console(sys.stdout).width
 
     def note(self, text):
@@ -134,7 +134,7 @@ def _interrupt_soon():
 def _interrupts_heard():
     """Repeat an interrupt that arrived where Python ignores exceptions.
 
-    Callbacks of the compiler are such a place.
+    For example, Python ignores exceptions in callbacks of the compiler.
     """
     before = sys.unraisablehook
 

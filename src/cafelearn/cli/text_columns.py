@@ -27,8 +27,8 @@ CONTRARY = re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]+)")
 ONE_GROUP = re.compile(r"[+-]?[0-9]+,[0-9]{3}")
 DIGITS = re.compile(r"[+-]?[0-9.,]+")
 TRUTH = {"true": True, "false": False}
-# Texts among numbers are read as missing values if there are at most FEW_TEXTS distinct ones,
-# without digits, and if they make up at most the share FEW of the values.
+# Texts among numbers are read as missing values if none contains a digit, if there are at most
+# FEW_TEXTS distinct texts, and if they make up at most the share FEW of the values.
 FEW_TEXTS, FEW = 3, 0.1
 NAMES = 4  # columns to name in a message
 
@@ -36,7 +36,7 @@ NAMES = 4  # columns to name in a message
 class Texts:
     """Distinct texts of a column with their counts, and masks of those that are numbers.
 
-    A plain number has no thousands separators; a grouped number has.
+    Plain numbers have no thousands separators; grouped numbers have them.
     """
 
     def __init__(self, column, reading, delimiter):
@@ -136,8 +136,8 @@ def unused_columns(reading, columns):
 def tidy(frame, reading, delimiter, remark):
     """Convert text columns in place; return the guesses needed to read new rows alike.
 
-    The guesses are, by column, the texts read as missing values ("texts") and the format of
-    dates ("dates"); and the thousands separator ("thousands"), if there is one.
+    The entries "texts" and "dates" contain, by column, the texts read as missing values and the
+    formats of dates. The entry "thousands" is the thousands separator, if there is one.
     """
     from cafelearn.cli.options import column_names
 
@@ -163,7 +163,7 @@ def tidy(frame, reading, delimiter, remark):
 def _converted(name, texts, reading, wanted, said, found):
     """Return the new column, or None if the column is unchanged.
 
-    Names for remarks and errors are added to `said`, and guesses to `found`.
+    Entries for remarks and errors are added to `said`, and guesses to `found`.
     """
     if name in reading.categories:
         known = set(reading.categories[name])

@@ -29,7 +29,7 @@ def kind_of(path):
     if kind is None or (compressed and kind not in ("csv", "tsv", "jsonl")):
         raise ValueError(
             f"{path}: unsupported extension {''.join(path.suffixes[-2:])!r}; expected "
-            f"{', '.join(KINDS)} (.gz for text)."
+            f"{', '.join(KINDS)} (text files also with .gz)."
         )
     return kind, compressed
 
