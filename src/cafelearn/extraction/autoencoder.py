@@ -87,11 +87,11 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     components_ : ndarray of shape (n_components, n_features)
         W1, the weights of the hidden units.
     hidden_offset_ : ndarray of shape (n_components,)
-        b1.
+        b1, the offsets of the hidden units.
     decoder_ : ndarray of shape (n_components, n_features)
         Transpose of W2, the weights of the output units.
     output_offset_ : ndarray of shape (n_features,)
-        b2.
+        b2, the offsets of the output units.
     minimum_ : ndarray of shape (n_features,)
         Smallest value of each feature.
     range_ : ndarray of shape (n_features,)

@@ -9,7 +9,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cafelearn._extractors import make_extractor
 
-# Entries of a component count as equal up to rounding if they differ by less than this share.
+# Absolute entries of a component count as equal up to rounding if they differ by less than this
+# share.
 TIE = 1e-6
 
 
@@ -78,7 +79,7 @@ def fit_extractor(extractor, rows, sample_weight=None):
     if extractor is None:
         return None
     if type(extractor) is PCA and len(rows) == 1 and sample_weight is None:
-        # The weighted fit avoids a division by the number of rows minus 1.
+        # For one row, the variances of scikit-learn are NaN; those of the weighted fit are 0.
         sample_weight = np.ones(1)
     if sample_weight is not None and has_fit_parameter(extractor, "sample_weight"):
         return extractor.fit(rows, sample_weight=sample_weight)
@@ -91,11 +92,11 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def oriented(components):
-    """Change signs so that the entry of each component with the largest size is positive.
+    """Choose the sign of each component so that its largest absolute entry is positive.
 
-    scikit-learn does the same. Here, however, if several entries have the largest size up to
-    rounding, the first of them is made positive, so that the sign does not depend on rounding
-    errors. The entries of the two columns of a binary category are an example.
+    scikit-learn does the same. Here, however, if several absolute entries are the largest up to
+    rounding, the first of them decides, so that the sign does not depend on rounding errors. An
+    example are the entries of the two columns of a binary category.
     """
     size = np.abs(components)
     first = np.argmax(size >= (1 - TIE) * size.max(axis=1, keepdims=True), axis=1)

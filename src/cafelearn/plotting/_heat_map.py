@@ -8,7 +8,8 @@ import numpy as np
 from cafelearn.plotting._axes import LABEL_LENGTH, plain_text
 
 FONT_SIZE = 9
-# Width and height of a cell in inches: with space for a number, and only for a line of a label.
+# Width and height of a cell in inches: with space for a number (ROOMY), or with space only for
+# one line of a label (NARROW).
 ROOMY, NARROW = (0.58, 0.36), (0.21, 0.23)
 FEW = 16  # largest number of rows or columns with roomy cells
 LARGEST = 24.0  # usual limit for the width and height of a heat map, in inches
@@ -69,7 +70,7 @@ def draw_heat_map(
 ):
     """Draw `values` as a heat map with names on both axes.
 
-    `own_figure` is whether the figure was made for this heat map, with cells of `cell_size`.
+    `own_figure` is True if the figure was made for this heat map, with cells of `cell_size`.
     If `annotate` is None, numbers are shown if the cells are large enough. If `colorbar_label`
     is None, there is no colour bar. Names are shortened to `length` characters.
     """

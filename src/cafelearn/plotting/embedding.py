@@ -32,9 +32,9 @@ class EmbeddingDisplay:
     labels : array-like of int of shape (n_samples,)
         Cluster of each row.
     y : array-like of shape (n_samples,), default=None
-        Class of each row, for a second panel. Classes and clusters are matched one to one. A
-        class has the colour of its cluster, so rows in another cluster have different colours
-        in the two panels.
+        Class of each row, for a second panel. Classes and clusters are matched one to one, and
+        a class has the colour of its cluster. Rows in a cluster that does not match their class
+        have different colours in the two panels.
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None

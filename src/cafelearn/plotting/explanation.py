@@ -20,6 +20,8 @@ NEEDED = ("share", "value", "first_center", "second_center")
 class ExplanationDisplay:
     """Bar chart of the contribution of each feature to the assignment of a row to its cluster.
 
+    The share of a feature is its contribution divided by the sum of the absolute contributions.
+    Positive shares favour the cluster of the row, negative shares the second nearest cluster.
     Usually created by :meth:`from_estimator`.
 
     Parameters
@@ -34,7 +36,7 @@ class ExplanationDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     bars_ : matplotlib BarContainer
-        The bars, with the largest share at the top.
+        The bars, with the largest absolute share at the top.
 
     Examples
     --------
@@ -68,7 +70,7 @@ class ExplanationDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
         max_features : int, default=12
-            Number of features to show, those with the largest shares.
+            Number of features to show, those with the largest absolute shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
 
@@ -131,9 +133,9 @@ class ExplanationDisplay:
         X : array-like or DataFrame of shape (n_samples, n_features)
             The rows, in the format of ``predict``.
         row : int
-            Position of the row in `X`, from 0.
+            Position of the row in `X`, from 0; negative positions count from the end.
         max_features : int, default=12
-            Number of features to show, those with the largest shares.
+            Number of features to show, those with the largest absolute shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
         ax : matplotlib Axes, default=None

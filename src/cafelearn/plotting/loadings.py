@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-MOST_COLUMNS = 3  # of panels
+MOST_COLUMNS = 3  # panels side by side
 
 
 class LoadingsDisplay:
@@ -80,10 +80,10 @@ class LoadingsDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or a single subplot to divide. None
+            Axes to draw on: one for each panel, or a single subplot, which is divided. None
             creates a figure.
         max_features : int, default=None
-            Number of inputs to show, those with the largest loadings; None shows all.
+            Number of inputs to show, those with the largest absolute loadings; None shows all.
         annotate : bool, default=None
             Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"
@@ -126,7 +126,7 @@ class LoadingsDisplay:
             if name is not None:
                 panel.set_title(f"cluster {name}", fontsize="medium")
         if max_features is not None and len(first) < self._n_inputs():
-            # Below the panels, because their titles name the clusters.
+            # Write this below the panels, because their titles name the clusters.
             self.figure_.supxlabel(
                 f"{len(first)} of {self._n_inputs()} inputs, largest loadings",
                 fontsize="medium",
@@ -152,7 +152,7 @@ class LoadingsDisplay:
         estimator : CAFE or TabularCAFE
             A fitted estimator.
         max_features : int, default=None
-            Number of inputs to show, those with the largest loadings; None shows all.
+            Number of inputs to show, those with the largest absolute loadings; None shows all.
         annotate : bool, default=None
             Write the loadings into the cells; None does so if they fit.
         cmap : str or matplotlib Colormap, default="RdBu_r"
@@ -162,7 +162,7 @@ class LoadingsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on, one for each panel, or a single subplot to divide. None
+            Axes to draw on: one for each panel, or a single subplot, which is divided. None
             creates a figure.
 
         Returns
@@ -191,7 +191,10 @@ class LoadingsDisplay:
         )
 
     def _tables(self, max_features):
-        """Return the loadings to show as a dict by cluster, or with the only key None."""
+        """Return a dict of the loadings to show, by cluster.
+
+        If the loadings do not differ by cluster, the only key is None.
+        """
         if max_features is not None and (
             not isinstance(max_features, Integral)
             or isinstance(max_features, bool)

@@ -26,8 +26,8 @@ class ObjectiveDisplay:
     """The objective after each iteration, and the bounds of Theorem 2 on its last value.
 
     Usually created by :meth:`from_estimator`. Each exponent has its own panel, because
-    objectives at different exponents have different units. The notes use w for the weights, D
-    for the dispersions and c for the dispersion offset.
+    objectives at different exponents have different units. Below, w are the weights, D the
+    dispersions and c the dispersion offset.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ TICK = 0.25
 
 
 class CriticalDifferenceDisplay:
-    """Critical difference diagram after Demšar [1]_.
+    """Critical difference diagram after Demšar (2006).
 
     Methods are placed on an axis of average ranks, the best on the left. A bar joins methods
     whose ranks differ by less than the critical difference, that is, not significantly.
@@ -133,14 +133,14 @@ class CriticalDifferenceDisplay:
         highlight: Sequence[str] = (),
         ax: "Axes | None" = None,
     ) -> Self:
-        """Rank methods by their scores and draw them with the critical difference of Nemenyi.
+        """Rank methods by their scores and draw the diagram for Nemenyi's test.
 
         Parameters
         ----------
         scores : DataFrame of shape (n_configurations, n_methods)
             Scores without missing values; higher is better.
         alpha : float, default=0.05
-            Significance level of Nemenyi's test, for all pairs of methods together.
+            Significance level of the test, for all pairs of methods together.
         highlight : sequence of str, default=()
             Methods whose labels are drawn in bold.
         ax : matplotlib Axes, default=None

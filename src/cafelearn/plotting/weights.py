@@ -79,8 +79,8 @@ class WeightsDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure whose size fits the table.
         max_features : int, default=None
-            Number of features to show; None shows all. Those with the largest spread are shown:
-            the largest minus the smallest weight over the clusters.
+            Number of features to show, those with the largest spread; None shows all. The
+            spread is the largest minus the smallest weight over the clusters.
         sort_features : bool, default=False
             Sort the features by spread, in descending order.
         annotate : bool, default=None
@@ -148,8 +148,8 @@ class WeightsDisplay:
             Names of the features; None means the names seen in `fit` or, if there were none,
             x0, x1, ...
         max_features : int, default=None
-            Number of features to show; None shows all. Those with the largest spread are shown:
-            the largest minus the smallest weight over the clusters.
+            Number of features to show, those with the largest spread; None shows all. The
+            spread is the largest minus the smallest weight over the clusters.
         sort_features : bool, default=False
             Sort the features by spread, in descending order.
         annotate : bool, default=None
