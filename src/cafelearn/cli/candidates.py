@@ -16,13 +16,13 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
     """
     from cafelearn._cafe import PAPER
 
-    exponents = _values("p", p, _number)
+    exponents = _values(p, _number)
     given = {
         "selection": None if selection is None else selection.value,
         "p": None if exponents is None else tuple(exponents),
-        "scaling": _one_or_many(_values("scaling", scaling, _scaling)),
-        "weighting": _one_or_many(_values("weighting", weighting, _weighting)),
-        "dispersion_offset": _one_or_many(_values("offset", offset, _offset)),
+        "scaling": _one_or_many(_values(scaling, _scaling)),
+        "weighting": _one_or_many(_values(weighting, _weighting)),
+        "dispersion_offset": _one_or_many(_values(offset, _offset)),
         "rescaling": rescaling,
         "n_init": n_init,
     }
@@ -64,7 +64,7 @@ def numbers_of_clusters(text):
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _values(option, texts, parse):
+def _values(texts, parse):
     """Parse an option that may be repeated or comma-separated; return None if not given."""
     if not texts:
         return None
