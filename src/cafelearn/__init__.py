@@ -22,7 +22,8 @@ __all__ = [
     "show_versions",
 ]
 
-# Imported on first use, so that `cafe --help` does not wait for scikit-learn and Numba.
+# These names and modules are imported on first use, so that `cafe --help` does not wait for
+# scikit-learn and Numba.
 _NAMES = {
     "CAFE": "_cafe",
     "PAPER": "_cafe",

@@ -1,4 +1,4 @@
-"""CAFE: scale, fit the candidates, choose one, rescale the rows, extract features."""
+"""The estimator CAFE: cluster the rows, choose a clustering, extract features."""
 
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -85,14 +85,13 @@ from cafelearn.selection import (
 
 __all__ = ["CAFE", "PAPER"]
 
-# With these extractors the features of a row depend on no other row, so data is transformed in
-# chunks of ROWS rows, without a rescaled copy of all rows. NMF is excluded, because it would
-# warn once per chunk.
+# Extractors that transform each row independently of the others. They are applied to ROWS rows
+# at a time, which avoids a rescaled copy of all rows. NMF is excluded, because it would warn
+# once per chunk.
 BY_ROW = ("pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
-
-# Settings of Algorithm 2 in the paper: ``CAFE(n_clusters, **PAPER)``.
+# Settings of Algorithm 2 in the paper, for ``CAFE(n_clusters, **PAPER)``.
 PAPER = {
     "selection": "agreement",
     "p": (1.1, 1.5, 2.0, 3.0),
@@ -116,10 +115,10 @@ class CAFE(
 
     PCA and similar methods treat all rows alike, so features that are relevant in some
     clusters and noise in others distort their results. CAFE first clusters the rows by
-    Minkowski weighted k-means under several candidate settings, which include ordinary
-    k-means, and keeps the clustering with the highest score. It then extracts features from
-    the rows and their distances to the centres. `diagnosis_` lists reasons to distrust the
-    result.
+    Minkowski weighted k-means with several settings, the candidates. By default, ordinary
+    k-means is one of them. CAFE keeps the clustering with the highest score, and extracts
+    features from the rows and their distances to the centres. `diagnosis_` lists reasons to
+    distrust the result.
 
     ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
 
@@ -128,14 +127,14 @@ class CAFE(
     n_clusters : int, "auto" or sequence of int, default=8
         Number of clusters. If several numbers are given, one of them is chosen by the
         stability and the held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10; with fewer than 100 rows, at most a
-        tenth of the number of rows, but at least 2. If no cluster structure is found, 1 is
-        chosen, provided that it is among the numbers.
+        (:doc:`/guide/clusters`). If no cluster structure is found, 1 is chosen if it is among
+        the numbers. "auto" means the numbers from 1 to 10. With fewer than 100 rows, the
+        largest number is a tenth of the number of rows instead, but at least 2.
     n_components : int or float, default=None
-        Number of features to extract; ``None`` means half the number of features of `X`, at
-        least 1 and at most the number of rows. For a custom `extractor`, ``None`` keeps its
-        own setting. For PCA, a number between 0 and 1 selects the smallest number of features
-        that explain more than this share of the variance of the input.
+        Number of features to extract. ``None`` means half the number of features of `X`
+        (rounded down), but at least 1 and at most the number of rows; a custom `extractor`
+        keeps its own setting. For PCA, a number between 0 and 1 selects the smallest number
+        of features that explain more than this share of the variance of the input.
     extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
             default="pca"
         Method that extracts features from the rescaled rows. "nmf" is
@@ -148,39 +147,39 @@ class CAFE(
         Rule that chooses among the candidates:
 
         - "likelihood": the highest :func:`cafelearn.selection.likelihood_score`.
-        - "agreement": the largest sum of adjusted Rand indices with the others, as in the
-          paper. Ties go to the lower objective relative to its bounds
+        - "agreement": the largest sum of adjusted Rand indices with the other candidates, as
+          in the paper. Ties go to the lower objective relative to its bounds
           (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
     p : float or sequence of float, default=(2.0, 3.0)
         Minkowski exponents to try.
     scaling : {"range", "standard"}, transformer, None or list or tuple of them, \
             default=("range", "standard")
-        Scalings of the features to try: :class:`RangeScaler`,
-        :class:`~sklearn.preprocessing.StandardScaler`, a custom transformer (cloned),
-        or none.
+        Scalings of the features to try. "range" is :class:`RangeScaler`, "standard" is
+        :class:`~sklearn.preprocessing.StandardScaler`. A custom transformer is cloned.
+        ``None`` leaves the features as they are.
     dispersion_offset : {"mean", "fixed"}, float or list or tuple of them, \
             default=("mean", "fixed")
-        Offsets to try; see :class:`MinkowskiWeightedKMeans`.
+        Offsets of the dispersions to try; see :class:`MinkowskiWeightedKMeans`.
     weighting : {"cluster", "uniform"} or list or tuple of them, \
             default=("cluster", "uniform")
-        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" makes ordinary
-        k-means one of the candidates.
+        Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" with
+        p = 2 is ordinary k-means.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
-        For each feature, the label of its variable; see :class:`MinkowskiWeightedKMeans`. The
-        scalings "range" and "standard" scale a variable of several features as a whole, to a
-        diameter or a total variance of 1, so that a categorical variable counts as one
+        For each feature, the label of its variable; see :class:`MinkowskiWeightedKMeans`. A
+        variable of several features is scaled as a whole: "range" gives it a diameter of at
+        most 1, "standard" a total variance of 1. A categorical variable then counts as one
         variable, regardless of its number of values (:doc:`/guide/variables`).
     rescaling : {"distances", "origin", "centroid"}, default="distances"
         Input of the extractor for a scaled row x:
 
-        - "distances": x and the logarithms of the weighted distances to all centres; both
-          parts have the same total variance.
+        - "distances": x, extended by the logarithms of its weighted distances to all
+          centres. Both parts are scaled to the same total variance.
         - "origin": ``w * x``, with the weights w of the row's cluster, as in the paper.
         - "centroid": ``z + (w / max(w)) * (x - z)``, which shrinks the row towards the centre
           z of its cluster.
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
-        Initial centres; see :class:`MinkowskiWeightedKMeans`. An array is in the units of the
-        scaled data.
+        Initial centres; see :class:`MinkowskiWeightedKMeans`. An array must be in the units
+        of the scaled data.
     n_init : int, default=10
         Number of starts for each candidate.
     subsample : int or None, default=10_000
@@ -194,17 +193,17 @@ class CAFE(
     early_stopping : bool, default=False
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
-        Number of permuted copies of the rows in the test of cluster structure, whose result is
-        part of `diagnosis_`; 0 skips the test. The choice of the number of clusters has a test
-        of its own, which replaces this one.
+        Number of permuted copies of the data in the test of cluster structure, whose result is
+        part of `diagnosis_`; 0 skips the test. If the number of clusters is chosen, the choice
+        includes a test of structure, and `n_permutations` is ignored.
     n_jobs : int, default=None
-        Number of threads; all starts of all candidates share them. The result does not
-        depend on it.
+        Number of threads, shared by all starts of all candidates. The result does not depend
+        on it.
     verbose : int, default=0
         1 shows the progress on standard error: a bar on a terminal and in a notebook,
         occasional lines elsewhere. 2 reports each start instead.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts, of the extractor and of the permutations.
+        Seed of the starts, the extractor, the permutations and the choice of `n_clusters`.
 
     Attributes
     ----------
@@ -213,26 +212,29 @@ class CAFE(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number tried: the stability, its standard deviation over the splits,
-        the stability of permuted rows, the score, the score of permuted rows, the criterion
-        and whether the number was chosen. None if a single number was given.
+        One row for each number of clusters tried, with the columns ``stability``, ``spread``
+        (standard deviation of the stability over the splits into halves), ``score``,
+        ``permuted_stability`` and ``permuted_score`` (stability and score of data whose
+        columns are permuted), ``criterion`` and ``chosen``; see :doc:`/guide/clusters`. None
+        if a single number was given.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`. With
-        `feature_groups` it is the weight of the feature's variable.
+        `feature_groups`, each entry is the weight of the feature's variable.
     feature_groups_ : ndarray of str of shape (n_features,) or None
         Name of the variable of each feature; None without `feature_groups`.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres of the clusters in the units of `X`. ``model_.cluster_centers_`` are in the
-        units of the scaled data. Defined only if the scaler has an ``inverse_transform``.
+        Centres of the clusters in the units of `X`; ``model_.cluster_centers_`` are the
+        centres of the scaled data. Defined only if there is no scaler or the scaler has an
+        ``inverse_transform``.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also issued as warnings.
     candidates_ : pandas.DataFrame
-        One row per candidate: scaling, weighting, dispersion_offset, p, objective, score,
-        sizes of the smallest and the largest cluster, agreement (adjusted Rand index) with
-        the chosen candidate, and whether it was chosen.
+        One row per candidate: its settings, its objective and score, the sizes of its
+        smallest and largest cluster, its agreement (adjusted Rand index) with the chosen
+        candidate, and whether it was chosen.
     models_ : list of MinkowskiWeightedKMeans
-        The fitted model of each candidate, on the data scaled as in this candidate.
+        The model of each candidate, fitted to the data with the candidate's scaling.
     model_ : MinkowskiWeightedKMeans
         The model of the chosen candidate.
     p_ : float
@@ -246,12 +248,12 @@ class CAFE(
     scaler_ : transformer or None
         The fitted scaler of the chosen candidate.
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
-        Coefficients of the inputs in each extracted feature, for linear extractors
-        such as PCA and ICA; for NMF, its components. With ``rescaling="distances"``
-        the inputs are the scaled features and the log distances to the centres, both parts
-        scaled to the same total variance. With "origin" and "centroid" the loadings include
-        the weights of the clusters, and the index has two levels, cluster and input. Not
-        defined for other extractors.
+        Coefficients of the inputs in each extracted feature. Defined only for linear
+        extractors such as PCA and ICA, and for NMF, where they are its components. With
+        ``rescaling="distances"`` the inputs are the scaled features and the log distances to
+        the centres, both parts scaled to the same total variance. With "origin" and
+        "centroid" the coefficients include the weights of the clusters, and the index has two
+        levels, cluster and input.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -380,7 +382,7 @@ class CAFE(
         self.verbose = verbose
         self.random_state = random_state
 
-    # A custom scaler or extractor has to validate its own parameters.
+    # Nested validation is not skipped: custom scalers and extractors check their parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
@@ -391,16 +393,16 @@ class CAFE(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`). A Dask
-            collection is fitted block by block, see :doc:`/guide/large_data`; extractors other
+            collection is fitted block by block (:doc:`/guide/large_data`); extractors other
             than "pca" are then fitted to at most 100,000 of its rows.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row in the scaling, the clustering, the score and the extractor. An
-            integer weight is equivalent to repeating the row, with three exceptions:
-            `agreement_`, the test of structure, and extractors other than PCA whose `fit`
-            takes no `sample_weight` treat all rows of positive weight alike. Not supported
-            for Dask collections.
+            Weight of each row in the scaling, the clustering, the score and the extractor. If
+            `n_clusters` is a number, an integer weight is equivalent to repeating the row, with
+            three exceptions that treat all rows of positive weight alike: `agreement_`, the
+            test of structure, and scalers and extractors (except PCA) whose `fit` takes no
+            `sample_weight`. Not supported for Dask collections.
 
         Returns
         -------
@@ -438,12 +440,12 @@ class CAFE(
             check_unscaled(*extremes(X)[:2], self)
         for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
-        # One scaled copy per scaling, not per candidate.
+        # Candidates with the same scaling share one scaled copy of the rows.
         scalers = fit_scalers(candidates, X, mass, codes)
         scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
         all_weights = [weights] * len(candidates)
-        # Rows of zero weight get labels, but are excluded from here on.
+        # Rows of zero weight only get labels; all that follows uses the other rows.
         used, used_mass = X[kept], None if mass is None else mass[kept]
         frame = frame_of(used, used_mass, codes)
 
@@ -508,7 +510,7 @@ class CAFE(
         """
         check_is_fitted(self)
         X = check_data(self, X, reset=False, gaps=True)
-        # The rows are validated above; skip the checks of the extractor.
+        # The rows were validated above, so the extractor need not check that they are finite.
         with config_context(assume_finite=True):
             if self.extractor_ is None:
                 return self._rescaled(X)
@@ -573,9 +575,9 @@ class CAFE(
         -------
         margin : ndarray of shape (n_samples,)
             1 minus the ratio of the distances to the nearest and the second nearest centre:
-            1 at a centre, 0 half way between two. If it is close to 0, the cluster of the
-            row is uncertain, and so are its features with ``rescaling="origin"`` and
-            ``"centroid"``.
+            1 at a centre, 0 if both centres are equally near. If it is close to 0, the
+            cluster of the row is uncertain, and with ``rescaling="origin"`` or ``"centroid"``
+            so are its features.
         """
         return margins(self._model().transform(self._checked(X)))
 
@@ -635,16 +637,18 @@ class CAFE(
         ]
 
     def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
-        """Fit a model of each candidate; with gaps, fit it in two ways and keep the better one.
+        """Fit a model of each candidate; return the models, numbers of clusters and Tally.
 
-        `fit(models, filled)` fits models and returns the number of clusters found by each; if
-        `filled` is true, the starts run on rows whose gaps are filled. `count(models)` returns
-        the Tally of fitted models.
+        `fit(models, filled)` fits models and returns the number of nonempty clusters of each;
+        if `filled` is true, the starts run on rows whose missing values are filled.
+        `count(models)` returns the Tally of fitted models. If `gaps` is true (values are
+        missing), each candidate is fitted with both kinds of starts, and the model with the
+        higher score is kept.
         """
         models = make_models(candidates, seed, **self._model_options())
         found, counts = fit(models, False), count(models)
         if gaps:
-            # Starts on filled rows find better clusterings of some data, but not of all.
+            # On some data the starts on filled rows are better, on other data they are not.
             others = make_models(candidates, seed, **self._model_options())
             more = fit(others, True)
             scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
@@ -670,11 +674,14 @@ class CAFE(
         return chosen
 
     def _balance_parts(self, variances):
-        """Set the scales of rows and distances from the variances of all columns."""
+        """Set the scales that give rows and log distances the same total variance.
+
+        `variances` are the variances of all columns without these scales.
+        """
         self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
 
     def _diagnose(self, X, seed):
-        """Test the rows for structure, and warn of severe findings."""
+        """Test the rows for cluster structure, and warn about severe findings."""
         found = None
         # The choice of the number of clusters has tested for structure already.
         if self.n_permutations > 0 and self._numbers is None:
@@ -694,7 +701,8 @@ class CAFE(
         """Return the parameters that all candidate models share."""
         names = ("n_clusters", "init", "n_init", "subsample", "max_iter", "tol")
         options = {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
-        # "auto" is resolved here, because scaled rows have no column names.
+        # feature_groups_ instead of feature_groups, because "auto" needs column names, which
+        # scaled rows do not have.
         return options | {"feature_groups": self.feature_groups_}
 
     def _model(self):
@@ -717,9 +725,10 @@ class CAFE(
         return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
     def _rescale(self, scaled, labels, out=None):
-        """Return the input of the extractor for scaled rows; "distances" ignores `labels`.
+        """Return the input of the extractor for scaled rows.
 
-        Gaps are filled with the centre of the row's cluster.
+        Missing values are filled with the centre of the row's cluster. With
+        ``rescaling="distances"``, `labels` may be None.
         """
         model, rows = self.model_, scaled
         if has_gaps(scaled):
@@ -744,7 +753,7 @@ class CAFE(
 
 
 def check_found(estimator, n_found):
-    """Raise if the chosen candidate has fewer clusters than requested."""
+    """Raise if the chosen model has fewer nonempty clusters than requested."""
     if n_found < estimator.n_clusters:
         raise ValueError(
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
@@ -753,7 +762,7 @@ def check_found(estimator, n_found):
 
 
 def variances_of(rows, sample_weight=None):
-    """Compute the variance of each column in float64."""
+    """Compute the (weighted) variance of each column in float64."""
     if sample_weight is None:
         return rows.var(axis=0, dtype=np.float64)
     mean = np.average(rows, axis=0, weights=sample_weight)

@@ -1,4 +1,4 @@
-"""The candidates of CAFE: enumerate them, fit them in one pool of workers, tabulate them."""
+"""The candidates of CAFE, the settings it tries: enumerate, fit and tabulate them."""
 
 from itertools import product
 from numbers import Real
@@ -47,7 +47,7 @@ def make_candidates(estimator):
 
 
 def _values(estimator, name, is_valid, needed):
-    """Return the values of a parameter that is one value or a sequence of values."""
+    """Validate a parameter that is one value or a sequence; return a list of values."""
     given = getattr(estimator, name)
     many = isinstance(given, (list, tuple)) or (name == "p" and np.ndim(given) > 0)
     if name == "p" and many:
@@ -94,7 +94,7 @@ def make_scaler(scaling):
 
 
 def make_models(candidates, seed, **options):
-    """Return an mwk-means model per candidate, each seeded by its own child of `seed`."""
+    """Make an unfitted model for each candidate; each gets its own child of `seed`."""
     return [
         MinkowskiWeightedKMeans(
             p=candidate.p,
@@ -115,8 +115,8 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts
     """Fit each model to its rows, with the starts of all models in one pool of workers.
 
     `weights` are the sample weights of each model's rows. With `filled_starts` the starts run
-    on rows with filled gaps; see `prepare`. Return the number of nonempty clusters of each
-    model.
+    on rows whose missing values are filled; see `prepare`. Return the number of nonempty
+    clusters of each model.
     """
     weights = [None] * len(models) if weights is None else weights
     shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
@@ -129,7 +129,7 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts
 
 
 def candidate_records(candidates, models, counts, scores, agreement, chosen):
-    """Return the results of the candidates as columns of plain values for `candidate_frame`."""
+    """Return the columns of `candidate_frame` as lists, which model files can hold."""
     return {
         "scaling": [_name(candidate.scaling) for candidate in candidates],
         "weighting": [candidate.weighting for candidate in candidates],
@@ -150,7 +150,7 @@ def candidate_frame(records):
 
 
 def _sizes(masses):
-    """Return masses, as integers if all of them are whole numbers."""
+    """Return masses (sums of weights) as a list, of integers if all are whole numbers."""
     masses = [float(mass) for mass in masses]
     return [int(mass) for mass in masses] if all(map(float.is_integer, masses)) else masses
 

@@ -50,32 +50,33 @@ class MinkowskiWeightedKMeans(
     ClusterMixin,
     BaseEstimator,
 ):
-    """Minkowski weighted k-means, with a weight per feature and cluster.
+    """Minkowski weighted k-means, with a weight for each feature in each cluster.
 
-    The algorithm minimises the sum over clusters, rows and features of
-    ``w[l, v]**p * abs(x[i, v] - z[l, v])**p``, alternately over the labels, the centres z (the
-    Minkowski centres of the clusters) and the weights w, which sum to 1 in each cluster. A
-    feature on which a cluster is compact gets a high weight in that cluster; a feature
-    that is noise there gets a low one.
+    The objective is the sum of ``w[l, v]**p * abs(x[i, v] - z[l, v])**p`` over the clusters l,
+    the rows i of each cluster and the features v. The algorithm minimises it alternately over
+    the labels, the centres z and the weights w, which sum to 1 in each cluster. A feature on
+    which a cluster is compact gets a high weight in that cluster; a feature that is noise
+    there gets a low one.
 
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
         Number of clusters. If several numbers are given, one of them is chosen by the
         stability and the held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). "auto" tries 1 to 10; with fewer than 100 rows, at most a
-        tenth of the number of rows, but at least 2. If no cluster structure is found, 1 is
-        chosen, provided that it is among the numbers.
+        (:doc:`/guide/clusters`). If no cluster structure is found, 1 is chosen if it is among
+        the numbers. "auto" means the numbers from 1 to 10. With fewer than 100 rows, the
+        largest number is a tenth of the number of rows instead, but at least 2.
     p : float, default=2.0
         Minkowski exponent, above 1. It also sets the contrast of the weights: for `p` close
-        to 1 only the most compact features of a cluster have a noticeable weight, for large
-        `p` all weights are nearly equal.
+        to 1, only the most compact features of a cluster have a noticeable weight; for large
+        `p`, all weights are nearly equal.
     weighting : {"cluster", "uniform"}, default="cluster"
         Rule that computes the weights.
 
-        - "cluster": one weight per cluster and feature, from the dispersions, as in the paper.
-        - "uniform": all weights equal, which is ordinary Minkowski k-means (with ``p=2``,
-          k-means). `dispersion_offset` then has no effect.
+        - "cluster": one weight per cluster and feature, computed from the dispersions as in
+          the paper [1]_.
+        - "uniform": all weights equal. This is Minkowski k-means without weights; with
+          ``p=2`` it is ordinary k-means. `dispersion_offset` has no effect.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"
         Offset added to every dispersion before the weights are computed, so that a feature
         that happens to be constant in a cluster does not get all the weight of the cluster.
@@ -84,54 +85,55 @@ class MinkowskiWeightedKMeans(
           they share its weight equally.
         - "mean" adds the mean of all dispersions, recomputed at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
-        - "fixed" adds one constant: a tenth of the mean over features of the dispersion of
-          the whole data, divided by `n_clusters`. The objective with this constant never
-          rises.
-        - A positive float is a constant in the units of the dispersions.
+        - "fixed" adds a constant: a tenth of the mean dispersion of a feature in the whole
+          data, divided by `n_clusters`. The objective that includes this constant never rises.
+        - A positive float is added as it is, in the units of the dispersions.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
         One label per feature. Features with the same label, such as the columns of a one-hot
         encoding, are one variable: they share one weight per cluster, computed from the sum
         of their dispersions. Weights sum to 1 over variables, and offsets are added to the
-        dispersions of variables (:doc:`/guide/variables`). "auto" derives the labels from the
-        column names of :class:`~cafelearn.TableEncoder`: the part before the first "=". With
-        None, every feature is a variable.
+        dispersions of variables (:doc:`/guide/variables`). "auto" uses the part of each
+        column name before the first "=", as in the names of
+        :class:`~cafelearn.TableEncoder`. With None, every feature is a variable.
     init : {"random", "k-means++", "anomalous"}, callable or array-like of shape \
             (n_clusters, n_features), default="random"
         Initial centres.
 
         - "random": distinct rows drawn at random.
-        - "k-means++": rows drawn at random, preferably far from the rows already drawn (in
-          the Minkowski distance).
-        - "anomalous": centres of the `n_clusters` largest anomalous clusters, grown one
-          after the other around the row farthest from the centre of the data [2]_. This is
-          deterministic, so there is only one start.
+        - "k-means++": rows drawn at random, with a preference for rows at a large Minkowski
+          distance from those already drawn.
+        - "anomalous": centres of the `n_clusters` largest anomalous clusters. These are grown
+          one after the other, each around the remaining row that is farthest from the centre
+          of the data [2]_. The result is deterministic, so there is only one start.
         - An array of centres, for one start.
         - A callable that takes ``X, n_clusters, random_state`` and returns such an array.
     n_init : int, default=10
-        Number of starts. The start with the lowest objective (``inertia_``) is kept; of starts
-        that agree to 1e-9, the first. `n_init` is ignored if `init` is an array or "anomalous".
+        Number of starts. The start with the lowest objective (``inertia_``) is kept. If the
+        objectives of several starts agree to a relative difference of 1e-9, the first of these
+        starts is kept. `n_init` is ignored if `init` is an array or "anomalous".
     subsample : int or None, default=10_000
-        Size of the sample that the starts run on if `X` has at least twice as many rows: a
-        weighted random sample of the distinct rows. The best clustering of the sample is then
-        refined on all rows. So are up to two others with nearly the same objective; their
-        refinement ends early if their objective is not expected to fall below that of the
-        first. If `X` has at least 40, 60 or 80 times as many rows as the sample, 2, 3 or 4
-        times `n_init` starts run on the sample. With ``None``, or with an array or a callable
-        as `init`, every start runs on all rows.
+        If `X` has at least twice this many rows, the starts run on a weighted random sample
+        of this many distinct rows. The best clustering of the sample is then refined on all
+        rows, and so are up to two others with nearly the same objective. The refinement of
+        these two ends early if they are not expected to become better than the first. If `X`
+        has at least 40, 60 or 80 times as many rows as the sample, 2, 3 or 4 times `n_init`
+        starts run on the sample. With ``None``, or with an array or a callable as `init`,
+        every start runs on all rows.
     max_iter : int, default=300
         Largest number of iterations of one start.
     tol : float, default=0.0
-        Stop when the objective changes by less than this fraction in an iteration. With 0
-        the algorithm runs until the labels no longer change.
+        Stop when the objective changes by less than this fraction in an iteration. With 0, a
+        start runs until the labels no longer change.
     early_stopping : bool, default=False
         End a start if its objective, extrapolated from its last iterations, does not fall
-        below the best of the first five starts. With many starts, this saves a third to three
-        quarters of the iterations, but it may end the start that would have been best.
+        below the lowest objective of the first five starts. With many starts, this saves a
+        third to three quarters of the iterations, but it may end the start that would have
+        been best.
     n_jobs : int, default=None
         Number of threads. Starts run in parallel; if there are few starts and many rows, the
         rows of each start are divided among the threads. The result is bitwise the same for
-        any number. ``None`` means 1 unless in a :obj:`joblib.parallel_config` context, -1
-        means all cores.
+        any number of threads. ``None`` means 1 unless in a :obj:`joblib.parallel_config`
+        context, -1 means all cores.
     verbose : int, default=0
         1 shows the progress on standard error: a bar on a terminal and in a notebook,
         occasional lines elsewhere. 2 reports each start instead.
@@ -145,34 +147,37 @@ class MinkowskiWeightedKMeans(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number tried: the stability, its standard deviation over the splits,
-        the stability of permuted rows, the score, the score of permuted rows, the criterion
-        and whether the number was chosen. None if a single number was given.
+        One row for each number of clusters tried, with the columns ``stability``, ``spread``
+        (standard deviation of the stability over the splits into halves), ``score``,
+        ``permuted_stability`` and ``permuted_score`` (stability and score of data whose
+        columns are permuted), ``criterion`` and ``chosen``; see :doc:`/guide/clusters`. None
+        if a single number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of each feature in each cluster; rows sum to 1. With `feature_groups` it is
-        the weight of the feature's variable, and the sum is over variables.
+        Weight of each feature in each cluster; each row sums to 1. With `feature_groups`,
+        each entry is the weight of the feature's variable, and the sum over variables is 1.
     feature_groups_ : ndarray of str of shape (n_features,) or None
         Name of the variable of each feature; None without `feature_groups`.
     dispersions_ : ndarray of shape (n_clusters, n_features)
-        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature. A member
-        whose value is missing counts as the average over the members with observed values.
+        Sum of ``abs(x - z)**p`` over the members of each cluster, for each feature. A missing
+        value counts as the mean over the members with observed values.
     inertia_ : float
         The objective, the sum of ``feature_weights_**p * dispersions_``.
     objective_path_ : ndarray of shape (n_iter_,)
-        The objective after each iteration. A constant offset c is part of the objective, so
-        these are sums of ``w**p * (D + c)``. With "mean", whose offset changes, they are sums
-        of ``w**p * D``.
+        The objective after each iteration. With a constant offset c, it is the sum of
+        ``w**p * (D + c)``, where D are the dispersions. With ``dispersion_offset="mean"``, it
+        is the sum of ``w**p * D``.
     init_objectives_ : ndarray of shape (n_starts,)
         ``inertia_`` of every start, after its last iteration. If the starts ran on a sample,
         these are estimates.
     n_iter_ : int
         Iterations of the start that was kept.
     stop_reason_ : {"converged", "cycle", "max_iter"}
-        Reason for stopping. A cycle, a return to earlier labels, is possible with
+        Reason for stopping. "cycle" means that earlier labels recurred. This is possible with
         ``dispersion_offset="mean"`` and with missing values. Otherwise it is possible only
-        among labels whose objectives are equal up to rounding, as on tied data with p near 1.
+        between labels whose objectives are equal up to rounding, as on tied data with p near
+        1.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also issued as warnings.
@@ -191,9 +196,9 @@ class MinkowskiWeightedKMeans(
     Centres are accurate to about 1e-10 of the range of their members (float64; see
     :doc:`/guarantees` for exceptions).
 
-    A cluster that loses all its rows gets the row farthest from the centre of its own cluster.
-    If there are fewer distinct rows than clusters, this is impossible, and ``fit`` issues a
-    :class:`~sklearn.exceptions.ConvergenceWarning`.
+    If a cluster becomes empty, its centre is moved to the row with the largest distance to its
+    nearest centre. If there are fewer distinct rows than clusters, some clusters stay empty,
+    and ``fit`` issues a :class:`~sklearn.exceptions.ConvergenceWarning`.
 
     Features should be on comparable scales; see :class:`cafelearn.RangeScaler`. If they are
     not, ``fit`` warns, and `diagnosis_` contains the finding "scales".
@@ -207,7 +212,7 @@ class MinkowskiWeightedKMeans(
 
     Examples
     --------
-    Two clusters; in one of them the second feature is noise.
+    There are two clusters. In one of them, the second feature is noise.
 
     >>> import numpy as np
     >>> from cafelearn import MinkowskiWeightedKMeans
@@ -289,15 +294,15 @@ class MinkowskiWeightedKMeans(
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
             The data: dense and numeric; NaN is a missing value (:doc:`/guide/missing`).
-            float32 data is fitted in single precision, unless its values are so far from zero
-            or its ranges so different that this is too coarse; the fit and the centres are
-            then float64. A Dask collection is fitted block by block, see
-            :doc:`/guide/large_data`; ``labels_`` is then a lazy Dask array.
+            float32 data is fitted in single precision. If its values are too far from zero or
+            its ranges too different for single precision, the fit and the centres are float64.
+            A Dask collection is fitted block by block (:doc:`/guide/large_data`), and
+            ``labels_`` is a lazy Dask array.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row in centres, dispersions, offset and objective. An integer
-            weight is equivalent to repeating the row.
+            Weight of each row in centres, dispersions, offset and objective. If `n_clusters`
+            is a number, an integer weight is equivalent to repeating the row.
 
         Returns
         -------
@@ -356,7 +361,7 @@ class MinkowskiWeightedKMeans(
 
     @lazy_on_dask
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Find the nearest centre of each row.
+        """Find the cluster of each row.
 
         Parameters
         ----------
@@ -382,7 +387,8 @@ class MinkowskiWeightedKMeans(
         Returns
         -------
         distances : ndarray of shape (n_samples, n_clusters)
-            Weighted Minkowski distances; their p-th powers are the terms of the objective.
+            Weighted Minkowski distances. The objective is the sum of the p-th powers of the
+            distances to the nearest centres.
         """
         rows, model, n_threads = self._placed(X)
         single = getattr(X, "dtype", None) == np.float32
@@ -403,7 +409,7 @@ class MinkowskiWeightedKMeans(
         -------
         margin : ndarray of shape (n_samples,)
             1 minus the ratio of the distances to the nearest and the second nearest centre:
-            1 at a centre, 0 half way between two.
+            1 at a centre, 0 if both centres are equally near.
         """
         return margins(self.transform(X))
 
@@ -439,12 +445,12 @@ class MinkowskiWeightedKMeans(
         check_is_fitted(self)
         X = check_data(self, X, reset=False, gaps=True)
         if getattr(self.cluster_centers_, "dtype", None) == np.float64:
-            # Float64 centres rounded to float32 could lie beyond the rows of their clusters.
+            # Centres rounded to float32 could lie outside the range of their members.
             X = X.astype(np.float64, copy=False)
         return X, self._placement(X.dtype), effective_n_jobs(self.n_jobs)
 
     def _placement(self, dtype):
-        """Return the Model that places rows of `dtype`."""
+        """Return the Model that assigns rows of `dtype`."""
         return make_model(
             self.cluster_centers_,
             self.feature_weights_,
@@ -455,7 +461,7 @@ class MinkowskiWeightedKMeans(
         )
 
     def _gap_distances(self):
-        """Return the distance to the centre that a gap counts as, by cluster and feature."""
+        """Return the distance that a missing value counts as, by cluster and feature."""
         typical = getattr(self, "_typical", None)
         if typical is not None:
             return typical

@@ -1,23 +1,24 @@
-"""Rescale the rows, for the input of CAFE's extractor."""
+"""Rescaled rows, the input of CAFE's extractor."""
 
 import numpy as np
 
 from cafelearn._solver.kernels.compiling import CACHED, njit
 
-# Descriptions for reports.
+# The values of the parameter `rescaling`, each with the input of the extractor.
 RESCALINGS = {
     "distances": "the rows and the log distances to all centres",
     "origin": "w * x, with the weights of the row's cluster",
-    "centroid": "each row is moved towards the centre of its cluster",
+    "centroid": "the rows, shrunk towards the centre of their cluster",
 }
-# Added to distances before taking logarithms, in units of a member's typical distance.
+# This fraction of the typical distance of a member from its centre is added to all distances
+# before logarithms are taken, because the logarithm of 0 is infinite.
 SHORTEST = 1e-3
 
 
 def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
     """Compute ``w * x`` ("origin") or ``z + (w / max(w)) * (x - z)`` ("centroid").
 
-    w are the weights and z is the centre of the row's cluster. `out` may be `X` itself.
+    w are the weights, and z is the centre, of the row's cluster. `out` may be `X` itself.
     """
     weights = weights.astype(X.dtype)
     if rescaling == "origin":
@@ -31,13 +32,13 @@ def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
 
 
 def shortest_distance(inertia, mass, p):
-    """Return the distance to add before taking logarithms."""
+    """Return the distance that is added before logarithms are taken."""
     typical = (inertia / mass) ** (1 / p)
     return SHORTEST * typical if 0 < typical < np.inf else 1.0
 
 
 def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
-    """Concatenate the rows and their log distances, each divided by its scale."""
+    """Extend the rows by their log distances; divide each part by its scale."""
     out = np.empty((len(X), X.shape[1] + distances.shape[1]), dtype=X.dtype)
     np.divide(X, scales[0], out=out[:, : X.shape[1]])
     logs = out[:, X.shape[1] :]
@@ -47,14 +48,17 @@ def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
 
 
 def balancing_scales(variances, n_features):
-    """Return the scales that give both parts, split at `n_features`, a total variance of 1."""
+    """Return the two scales that give rows and log distances a total variance of 1.
+
+    The first `n_features` of the `variances` are those of the rows.
+    """
     parts = np.array([variances[:n_features].sum(), variances[n_features:].sum()])
     return np.sqrt(np.where(parts > 0, parts, 1.0))
 
 
 @njit(nogil=True, cache=CACHED)
 def _by_cluster(out, X, labels, weights, shifts):
-    """Set out[i] = weights[l] * X[i] + shifts[l], l = labels[i], without n x m temporaries."""
+    """Set out[i] = weights[l] * X[i] + shifts[l], l = labels[i], without large temporaries."""
     for i in range(len(X)):
         l = labels[i]
         for v in range(X.shape[1]):

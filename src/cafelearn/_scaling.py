@@ -1,4 +1,4 @@
-"""RangeScaler: the paper's normalisation, (x - mean) / (max - min)."""
+"""RangeScaler, and functions that fit and apply the scaler of a candidate of CAFE."""
 
 from typing import Self
 
@@ -29,14 +29,14 @@ __all__ = ["RangeScaler"]
 class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Centre each feature on its mean and divide it by its range.
 
-    This is the normalisation used throughout the mwk-means literature. Unlike division by
-    the standard deviation, it does not favour unimodal features over multimodal ones, which
-    separate the clusters.
+    The result is (x - mean) / (max - min), the normalisation used throughout the mwk-means
+    literature. Unlike division by the standard deviation, it does not favour unimodal
+    features over multimodal ones, which separate the clusters.
 
     A constant feature becomes 0. A feature with a range below 1e-307 (5e-38 in single
     precision), where floats lose digits, becomes approximately 0. A range beyond the
-    largest float is an error. Missing values (NaN) are ignored in the mean and the range, and
-    stay missing.
+    largest float raises an error. Missing values (NaN) are ignored in the mean and the range,
+    and stay missing.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data. On Dask collections the other methods are lazy.
+            The data. The other methods are lazy on Dask collections.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -97,7 +97,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_span(low, high, self)
         # Halve first, because the difference of huge numbers would overflow.
         half = high / 2 - low / 2
-        # Average about the middle, so that rounding does not depend on a feature's offset.
+        # Average the deviations from the middle, because rounding errors would otherwise grow
+        # with the distance of a feature's values from 0.
         middle = low + half
         units = ordinary_units(low, high)
         away = X - middle if units is None else (X - middle) * units
@@ -169,7 +170,7 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def fit_scaler(scaler, X, sample_weight=None):
     """Fit a scaler to validated rows; return None if the scaler is None.
 
-    A scaler that takes no sample weights is fitted to the rows of positive weight.
+    A scaler whose `fit` takes no `sample_weight` is fitted to the rows of positive weight.
     """
     if isinstance(scaler, StandardScaler):
         units = ordinary_units(X.min(axis=0), X.max(axis=0))
@@ -184,7 +185,7 @@ def fit_scaler(scaler, X, sample_weight=None):
 
 
 def in_units_of_data(scaler, units):
-    """Convert a StandardScaler fitted to rows times `units` to the units of the rows."""
+    """Convert a StandardScaler that was fitted to rows times `units` to the rows themselves."""
     with np.errstate(over="ignore", under="ignore"):
         if scaler.mean_ is not None:
             scaler.mean_ = scaler.mean_ / units
@@ -203,7 +204,7 @@ def scale_rows(scaler, X):
         name = first_name(scaler, ~np.isfinite(spread))
         raise ValueError(
             f"{type(scaler).__name__} cannot scale column {name}: its variance exceeds the "
-            "largest float. Divide it by a constant, or use scaling='range'."
+            "largest float. Divide the column by a constant, or use scaling='range'."
         )
     with config_context(assume_finite=True):
         return np.ascontiguousarray(scaler.transform(X), dtype=X.dtype)

@@ -1,4 +1,4 @@
-"""Conversion between SeedSequences and scikit-learn's random states."""
+"""Convert scikit-learn's `random_state` to a SeedSequence, and a SeedSequence to an integer."""
 
 from numbers import Integral
 

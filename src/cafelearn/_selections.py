@@ -10,8 +10,8 @@ from typing import NamedTuple
 class Selection(NamedTuple):
     """One rule."""
 
-    function: str  # in cafelearn.selection: (models, scores, agreement) -> index
-    text: str  # reason for the choice, for reports
+    function: str  # name in cafelearn.selection; (models, scores, agreement) -> index
+    text: str  # reason for the choice, in reports
 
 
 SELECTIONS = {

@@ -36,18 +36,18 @@ class TabularCAFE(
 ):
     """CAFE on a data frame of numbers, text, booleans and dates.
 
-    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, and CAFE is
-    fitted to the result. Categories, medians and constant columns are those of the training
-    rows. Identifiers, free text and constant columns are left out, see
-    ``encoder_.treatments_``.
+    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, and CAFE is fitted to
+    the result. Identifiers, free text and constant columns are left out; see
+    ``encoder_.treatments_``. New rows are encoded with the categories and medians of the
+    training rows.
 
     Parameters
     ----------
     cafe : CAFE, default=None
         The estimator to clone and fit. None means ``CAFE()``.
     impute : {"median"} or None, default=None
-        Treatment of missing values: None keeps them, see :doc:`/guide/missing`; "median"
-        imputes the median of numbers and the most frequent value of categories.
+        Treatment of missing values. None keeps them (:doc:`/guide/missing`). "median" imputes
+        the median of numbers and the most frequent value of categories.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
@@ -55,15 +55,16 @@ class TabularCAFE(
     id_column : str, default=None
         Column of row names. It is left out of the fit.
     max_categories : int, default=100
-        Largest number of distinct values of a categorical column; a larger number is an error.
+        Largest number of distinct values of a categorical column; a column with more raises
+        an error.
     numeric : sequence of str, default=()
         Columns to treat as numbers, even if they look like identifiers.
     group_categories : bool, default=True
         Whether the encoded columns of a categorical column are one variable, with one weight
         per cluster. A categorical column then counts as much as a numeric one, regardless of
         its number of values; see `feature_groups` of :class:`CAFE`. With False, each value has
-        its own weight. If `cafe` has `feature_groups`, which then label the encoded columns,
-        they are used instead.
+        its own weight. If `cafe` has its own `feature_groups`, one label per encoded column,
+        these are used instead.
 
     Attributes
     ----------
@@ -74,13 +75,13 @@ class TabularCAFE(
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row.
     n_clusters_ : int
-        The number of clusters, given or chosen, see :class:`CAFE`.
+        The number of clusters, given or chosen; see :class:`CAFE`.
     n_clusters_table_ : pandas.DataFrame or None
-        The numbers of clusters tried, see :class:`CAFE`.
+        The numbers of clusters tried; see :class:`CAFE`.
     diagnosis_ : list of Finding
-        Problems found with the fit, see :class:`CAFE`.
+        Problems found with the fit; see :class:`CAFE`.
     loadings_ : DataFrame
-        Coefficients of the encoded columns in each extracted feature, see :class:`CAFE`.
+        Coefficients of the inputs in each extracted feature; see :class:`CAFE`.
     n_features_in_ : int
         Number of columns seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -136,10 +137,10 @@ class TabularCAFE(
         self.numeric = numeric
         self.group_categories = group_categories
 
-    # The options with which the command has read the table of the fit.
+    # Options with which the command ``cafe fit`` read the table; None for other fits.
     _reading: dict | None = None
 
-    # The given CAFE has to validate its own parameters.
+    # Nested validation is not skipped, because `cafe` checks its own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Encode the table and fit CAFE.
@@ -147,8 +148,8 @@ class TabularCAFE(
         Parameters
         ----------
         X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
-            The table. A Dask dataframe is fitted block by block, see
-            :doc:`/guide/large_data`; the other methods are lazy on Dask dataframes.
+            The table. A Dask dataframe is fitted block by block (:doc:`/guide/large_data`).
+            The other methods are lazy on Dask dataframes.
         y : None
             Ignored; present by convention.
 
@@ -240,7 +241,7 @@ class TabularCAFE(
         return self._fitted().assignment_margin(self.encode(X))
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the extracted features, those of :class:`CAFE`.
+        """Return the names of the extracted features.
 
         Parameters
         ----------
@@ -260,7 +261,8 @@ class TabularCAFE(
         Returns
         -------
         weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per variable.
+            One row per cluster and one column per variable; with
+            ``group_categories=False``, one column per encoded column.
         """
         return self._fitted().weights_frame()
 
@@ -275,8 +277,8 @@ class TabularCAFE(
         Returns
         -------
         encoded : pandas.DataFrame of shape (n_samples, n_features)
-            One row per row of `X`, indexed by the `id_column` if there is one. A Dask
-            dataframe keeps its index.
+            The encoded rows. Their index is the `id_column`, if there is one; a Dask dataframe
+            keeps its index.
         """
         check_is_fitted(self)
         encoded = self.encoder_.transform(X)
@@ -298,7 +300,7 @@ class TabularCAFE(
 
     @property
     def loadings_(self):
-        """Coefficients of the encoded columns in each extracted feature."""
+        """Coefficients of the inputs of the extractor in each extracted feature."""
         return self._fitted().loadings_
 
     @property

@@ -4,11 +4,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# scikit-learn's array-likes except sparse matrices, and Dask collections. The type is Any,
-# because type stubs for these libraries may not be installed.
+# Dask collections, and everything that scikit-learn accepts as an array except sparse matrices.
+# The type is Any, because type stubs for these libraries may not be installed.
 MatrixLike: TypeAlias = Any
 VectorLike: TypeAlias = Any
-# Objects with the methods of a scikit-learn estimator; scikit-learn has no types for them.
+# Objects with the methods of a scikit-learn estimator, for which scikit-learn has no types.
 Transformer: TypeAlias = Any
 Estimator: TypeAlias = Any
 

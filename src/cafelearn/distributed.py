@@ -1,9 +1,9 @@
-"""Fit to Dask arrays and dataframes that are larger than memory or spread over a cluster.
+"""Fits to Dask arrays and dataframes that are larger than memory or spread over a cluster.
 
-The estimators accept Dask collections directly. Every pass over the data serves all running
-descents of all candidates and returns sums of the size of the centres, which the client
-merges. Blocks stay on their workers. With a :class:`distributed.Client` the passes run on its
-cluster, otherwise on threads.
+The estimators accept Dask collections directly. Each pass over the data serves all running
+starts of all candidates. The blocks stay on their workers, which return sums over rows, and
+the client merges these sums. With a :class:`distributed.Client` the passes run on its cluster,
+otherwise on threads.
 
 Examples
 --------
