@@ -329,7 +329,7 @@ class TestFit:
         code, _, err = cafe("fit", path, "-k", 3, *QUICK)
         assert code == 0
         assert "'' (column 1) is now 'column 1'" in err
-        assert "Left out: 'column 1' (identifier: numbers the rows from 0 to 149)" in err
+        assert "Left out: 'column 1' (identifier: row numbers from 0 to 149)" in err
 
 
 class TestErrors:

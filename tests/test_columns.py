@@ -62,7 +62,7 @@ class TestTreatments:
             "plan": "category",
             "country": "constant",
         }
-        assert found.loc["line", "reason"] == "numbers the rows from 7 to 206"
+        assert found.loc["line", "reason"] == "row numbers from 7 to 206"
         assert found.loc["note"].tolist()[1:] == ["left out", "200 distinct values in 200 rows"]
         assert found.loc["signup", "reason"] == "dates, as days since 1970-01-01"
 

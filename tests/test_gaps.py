@@ -83,7 +83,7 @@ class TestRangeScaler:
         X = pd.DataFrame({"a": [1.0, np.nan, 2.0], "b": [np.nan] * 3})
         with pytest.raises(ValueError, match=r"RangeScaler .* from 0\): 1\. Drop"):
             RangeScaler().fit(X)
-        with pytest.raises(ValueError, match=r"RangeScaler .* in 1: 'b'\. Drop"):
+        with pytest.raises(ValueError, match=r"RangeScaler .* in 1 column: 'b'\. Drop"):
             RangeScaler().fit(X.drop(index=1))
 
 

@@ -231,7 +231,7 @@ class TestInputs:
         X, _, _ = make_rows()
         frame = pd.DataFrame(X, columns=list("abcde")).assign(c=np.nan)
         for model in (MinkowskiWeightedKMeans(3), CAFE(3), CAFE([2, 3]), RangeScaler()):
-            with pytest.raises(ValueError, match=r"in each column, .* in 1: 'c'\. Drop"):
+            with pytest.raises(ValueError, match=r"in each column, .* in 1 column: 'c'\. Drop"):
                 model.fit(frame)
 
     def test_kinds_of_missing(self):

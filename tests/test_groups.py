@@ -144,7 +144,7 @@ def test_auto_takes_variables_from_names():
     ("groups", "message"),
     [
         ([0, 1], r"one label for each of 13 features, got an array of shape \(2,\)"),
-        ([None, *range(12)], "that of feature 0 is missing"),
+        ([None, *range(12)], "the label of feature 0 is missing"),
         (np.zeros((13, 1)), r"shape \(13, 1\)"),
     ],
 )

@@ -80,7 +80,7 @@ def test_extreme_values_that_nothing_scales_are_an_error(X):
     mixed = X * [1.0, 1.0, 1e200, 1.0]
     for rows, column in ((mixed, 2), (X * 1e-200, int(np.abs(X).max(axis=0).argmax()))):
         with pytest.raises(
-            ValueError, match=rf"scaling=None\) cannot use column {column}: the"
+            ValueError, match=rf"scaling=None\) cannot use column {column}: its"
         ):
             CAFE(3, scaling=None, **OPTIONS).fit(rows)
     # Beside others, a column of almost nothing does no harm.

@@ -1,7 +1,7 @@
-"""Kinds of the columns of a table and their treatment.
+"""The kind of each column of a table, and its treatment.
 
-The treatment depends on a summary of the column, its `Look`. Summaries of disjoint rows can be
-merged, so tables in memory and Dask dataframes are treated alike.
+The treatment is decided from a summary of the column, its `Look`. The summaries of disjoint
+rows can be merged, so tables in memory and Dask dataframes are treated alike.
 """
 
 import re
@@ -28,26 +28,27 @@ MARKERS = frozenset(
 NUMBER_TEXT = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE
 )
-# Codes such as postal codes: as numbers they would lose their zeros.
+# Codes with leading zeros, such as postal codes. As numbers they would lose the zeros.
 PADDED = re.compile(r"0[0-9]+")
-# Dates with the year last: their day may come before or after their month.
+# Dates with the year last, in which the day may come before or after the month.
 YEAR_LAST = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
 )
-# Number of texts kept that are not numbers, to be named in messages.
+# Number of texts other than numbers that are kept as examples for messages.
 NAMED = 3
 
-# Text with more than FEW distinct values is an identifier if their number exceeds this share of
-# the number of values.
+# A text column with more than FEW distinct values is an identifier if their number exceeds this
+# share of the number of values.
 DISTINCT = 0.5
 FEW = 10
-# Text with many distinct values is free text if it has at least this many words on average.
+# A text column with many distinct values is free text if its values have at least this many
+# words on average.
 WORDS = 4
-# Number of hashes kept. Fewer distinct values are counted exactly; otherwise their number is
-# estimated, with an error of about 3%.
+# Number of hashes kept to count distinct values. Below this number the count is exact; from
+# there on it is an estimate with an error of about 3%.
 SKETCH = 1024
-# If an estimated number of distinct values is at least this share of the number of values, all
-# values count as distinct.
+# All values count as distinct if the estimated number of distinct values is at least this share
+# of the number of values.
 NEARLY_ALL = 0.9
 ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
 
@@ -66,10 +67,10 @@ class Look(NamedTuple):
     """Summary of some rows of a column, from which its treatment is decided."""
 
     n_values: int  # number of values that are not missing
-    is_whole: bool  # whether every row has an integer
-    low: float
-    high: float
-    n_words: int
+    is_whole: bool  # whether the value of every row is an integer
+    low: float  # smallest integer, defined only if is_whole
+    high: float  # largest integer, defined only if is_whole
+    n_words: int  # number of words in all texts
     hashes: np.ndarray  # smallest hashes of the distinct values, ascending
     n_numbers: int = 0  # number of texts that are numbers
     others: tuple = ()  # up to NAMED of the other texts, codes with leading zeros first
@@ -80,19 +81,22 @@ class Look(NamedTuple):
         """Number of distinct values, estimated if there are SKETCH or more."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes)
-        # Hashes are uniform, so the largest one kept estimates their density.
+        # Hashes are uniform on [0, 2^64), so the largest one kept gives their density.
         return min(self.n_values, round((SKETCH - 1) * 2.0**64 / float(self.hashes[-1])))
 
     @property
     def is_distinct(self) -> bool:
-        """Whether all values are distinct, judged by the estimate if there are many."""
+        """Whether all values are distinct; judged from `n_distinct` if it is an estimate."""
         if len(self.hashes) < SKETCH:
             return len(self.hashes) == self.n_values
         return self.n_distinct >= NEARLY_ALL * self.n_values
 
     @property
     def is_nearly_numbers(self) -> bool:
-        """Whether more than half of the values, but not all, are numbers."""
+        """Whether more than half of the values, but not all, are numbers.
+
+        False if any other value is a code with leading zeros.
+        """
         if not self.others or PADDED.fullmatch(self.others[0]):
             return False
         return self.n_values < 2 * self.n_numbers
@@ -101,8 +105,9 @@ class Look(NamedTuple):
 def kind_of(column) -> str:
     """Return the kind of a column.
 
-    It is number, text number, category, date, text date, duration, markers (only texts that
-    mark missing values) or the name of another type.
+    The kinds are "number", "text number", "category", "date", "text date", "duration" and
+    "markers" (only texts that mark missing values). For a column of any other type, return
+    the name of the type.
     """
     dtype = column.dtype
     if types.is_object_dtype(dtype):
@@ -142,7 +147,7 @@ def merged_kind(kinds) -> str:
 
 
 def is_number(text) -> bool:
-    """Check whether a text is a number, and not a code with leading zeros."""
+    """Check whether a text is a number; codes with leading zeros are not."""
     text = text.strip()
     return bool(NUMBER_TEXT.fullmatch(text)) and not PADDED.fullmatch(text)
 
@@ -153,7 +158,10 @@ def is_marker(value) -> bool:
 
 
 def _kind_of_texts(values):
-    """Return "text number" if all values but markers are numbers, else "category"."""
+    """Return "markers" if all values are markers, else the kind of the other values.
+
+    It is "text number" if all of them are numbers, else "category".
+    """
     n_numbers = 0
     for value in values.drop_duplicates():
         if isinstance(value, bool | np.bool_):
@@ -178,9 +186,9 @@ def _holds_dates(text):
 
 
 def as_days(column) -> np.ndarray:
-    """Convert dates to days since the beginning of 1970 (UTC), durations to days.
+    """Convert dates to days since the beginning of 1970 (UTC), and durations to days.
 
-    Dates without a time zone are taken as UTC. Missing dates become NaN. Raise a ValueError
+    Dates without a time zone are taken as UTC. Missing values become NaN. Raise a ValueError
     for values that are not dates.
     """
     if types.is_timedelta64_dtype(column.dtype):
@@ -193,10 +201,11 @@ def as_days(column) -> np.ndarray:
         if types.infer_dtype(column, skipna=True) == "string":
             column = column.str.strip()
         elif types.is_numeric_dtype(column.dtype) and column.notna().any():
-            # pandas would read numbers as nanoseconds.
+            # Without this error, pandas would read numbers as nanoseconds.
             raise ValueError("numbers are not dates")
         times = pd.to_datetime(column, format="ISO8601", utc=True)
-    # In nanoseconds, dates end in 2262; placeholders such as 9999-12-31 need microseconds.
+    # Use microseconds, because nanoseconds reach only to 2262, and 9999-12-31 is a common
+    # placeholder.
     moments = times.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
     return (moments - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
@@ -218,7 +227,8 @@ def _is_date(value):
 def look_at(column, kind, texts=None) -> Look:
     """Summarise some rows of a column.
 
-    `texts` are the distinct values if the column contains, or may contain, categories.
+    `texts` are the distinct values as text. They are needed if the column, or another part of
+    it, may contain categories.
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
     numbers = _whole_numbers(column) if kind in ("number", "text number") else None
@@ -247,7 +257,7 @@ def look_at(column, kind, texts=None) -> Look:
 
 
 def _named(texts):
-    """Return the first NAMED distinct texts, codes with leading zeros before others."""
+    """Return the first NAMED distinct texts, sorted, codes with leading zeros before others."""
     return tuple(sorted(set(texts), key=lambda t: (not PADDED.fullmatch(t), t))[:NAMED])
 
 
@@ -261,7 +271,7 @@ def _whole_numbers(column):
         column = pd.to_numeric(column, errors="coerce")
         if column.hasnans:
             return None
-    # Numbers beyond 2^63 cannot be row numbers.
+    # Larger numbers do not fit into int64.
     if not types.is_integer_dtype(column.dtype) or column.max() >= 2**63:
         return None
     return column.to_numpy(dtype=np.int64)
@@ -270,7 +280,8 @@ def _whole_numbers(column):
 def _smallest(hashes):
     """Return the SKETCH smallest distinct hashes in ascending order."""
     if len(hashes) > 64 * SKETCH:
-        # If many values are distinct, the small hashes suffice; if few are, `unique` is fast.
+        # With many distinct values, enough hashes are below this bound, and only these are
+        # sorted. With few distinct values, `unique` of all hashes is fast.
         few = pd.unique(hashes[hashes < np.uint64(2**64 // len(hashes) * 4 * SKETCH)])
         if len(few) >= SKETCH:
             return np.sort(few)[:SKETCH]
@@ -305,7 +316,7 @@ def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment
         return Treatment("duration", NUMBER, "durations, as days")
     if wanted is None and look.is_whole and n_rows > FEW and look.is_distinct:
         if look.high - look.low == n_rows - 1:
-            why = f"numbers the rows from {look.low} to {look.high}"
+            why = f"row numbers from {look.low} to {look.high}"
             return Treatment("identifier", LEFT_OUT, why)
         if ID_NAME.search(name):
             why = "distinct integers in a column named like an identifier"

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 LOGGER = logging.getLogger("cafelearn")
-NOTE = "Compiling the kernels; this is done once and takes about a quarter of a minute."
+NOTE = "Compiling the kernels; this is done once and takes about 15 seconds."
 _noted: set[str] = set()
 
 
@@ -14,7 +14,7 @@ def kernels_are_compiled():
 
     if not hasattr(run_passes, "stats"):
         return True
-    if run_passes.stats.cache_path is None:  # no writable cache directory
+    if run_passes.stats.cache_path is None:  # there is no writable cache directory
         return False
     return any(Path(run_passes.stats.cache_path).glob("descent.run_passes-*.nbi"))
 

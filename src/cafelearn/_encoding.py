@@ -1,4 +1,4 @@
-"""TableEncoder: encode a data frame of numbers, text, booleans and dates as numbers."""
+"""TableEncoder: encode the columns of a data frame as numbers."""
 
 import shlex
 from collections.abc import Sequence
@@ -37,50 +37,50 @@ __all__ = ["TableEncoder"]
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as numbers.
 
-    Columns of numbers are unchanged. Text columns in which every value is a number become
-    numbers; texts such as NA, N/A, NULL, ``-`` and ``?`` are missing values there. Other
-    columns of text, booleans and pandas categories become one binary column per value, named
-    ``column=value``. Codes with leading zeros, such as 01007, are text. A column of numbers
-    with a few other texts, or of dates such as 31/12/2020, is treated as text, with a warning.
-    Dates, including text such as
-    2024-05-31 or 2024-05-31T12:00Z, become days since 1970-01-01; durations become numbers of
-    days. Missing values are kept or imputed.
+    - Numbers are unchanged.
+    - Text becomes numbers if every value either is a number or marks a missing value, as NA,
+      N/A, NULL, ``-`` and ``?`` do. Codes with leading zeros, such as 01007, are not numbers.
+    - Other text, booleans and pandas categories become one binary column per value, named
+      ``column=value``. If most of the texts are numbers, or all are dates such as 31/12/2020,
+      there is a warning.
+    - Dates, including text such as 2024-05-31 or 2024-05-31T12:00Z, become days since
+      1970-01-01. Durations become numbers of days.
 
-    These columns are left out:
+    Missing values are kept or imputed. These columns are left out:
 
-    - identifiers: text with more than 10 distinct values, and more than half as many distinct
-      values as rows; in tables of more than 10 rows, also distinct integers that number the
-      rows in any order, or that are in a column with a name such as id, customer_id,
-      CustomerID, key or index;
-    - free text: text of at least four words on average that has as many distinct values as an
-      identifier, or more than `max_categories`;
+    - identifiers: text with more than 10 distinct values, if their number is more than half of
+      the number of values. In tables of more than 10 rows, columns of distinct integers are
+      identifiers, too, if the integers are consecutive (in any order) or the column has a
+      name such as id, customer_id, CustomerID, key or index;
+    - free text: text of at least four words on average, with as many distinct values as an
+      identifier, or with more than `max_categories` of them;
     - constant columns.
 
-    `treatments_` lists the treatment of each column; `numeric`, `categorical` and `drop`
-    override it.
+    `treatments_` lists the treatment of each column. The parameters `numeric`, `categorical`
+    and `drop` override it.
 
     Parameters
     ----------
     impute : {"median"} or None, default=None
-        Treatment of missing values: None keeps them as NaN in all encoded columns of their
-        variable (:doc:`/guide/missing`); "median" replaces missing numbers by the median of
-        the training rows and missing categories by the most frequent value of the column. A
-        column without any value raises an error.
+        Treatment of missing values. None keeps them (:doc:`/guide/missing`): a missing
+        category is NaN in all encoded columns of its column. "median" replaces missing numbers
+        by the median, and missing categories by the most frequent value, of the training rows.
+        A column without any value raises an error.
     categorical : sequence of str, default=()
         Columns to treat as categories, whatever they contain.
     drop : sequence of str, default=()
         Columns to leave out.
     max_categories : int, default=100
-        Largest number of distinct values of a categorical column; a larger number raises an
-        error.
+        Largest number of distinct values of a categorical column; a column with more raises
+        an error.
     numeric : sequence of str, default=()
         Columns to treat as numbers, even if they look like identifiers.
 
     Attributes
     ----------
     treatments_ : DataFrame
-        Treatment of each column: its ``kind`` (number, date, duration, category,
-        identifier, free text, constant or dropped), the ``treatment`` (number, category or
+        One row per column of the table: its ``kind`` (number, date, duration, category,
+        identifier, free text, constant or dropped), its ``treatment`` (number, category or
         left out) and the ``reason``.
     numbers_ : list of str
         Columns of numbers, dates and durations.
@@ -89,7 +89,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     categories_ : dict of str to list of str
         The values of each categorical column.
     fillings_ : dict of str to float or str
-        Value imputed in each column; empty without `impute`.
+        Value imputed in each column; empty if `impute` is None.
     constant_features_ : list of str
         Encoded columns left out because they are constant.
     n_features_in_ : int
@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
         self.numeric = numeric
 
-    # Names of the columns of the fit as text; None for arrays.
+    # Column names of the fit as text; None if the columns had no names.
     _names_in: list[str] | None = None
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -154,9 +154,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns)
             The table; polars frames are accepted. The columns of an array, or of a frame
-            whose names are 0, 1, and so on, are named x0, x1, and so on; other names that are
-            not text are used as text. A Dask dataframe is read in one pass, partition by
-            partition.
+            whose columns are named 0, 1, and so on, get the names x0, x1, and so on. Other
+            names that are not text are converted to text. A Dask dataframe is read in one
+            pass, partition by partition.
         y : None
             Ignored; present by convention.
 
@@ -182,8 +182,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: MatrixLike) -> pd.DataFrame:
         """Encode a table.
 
-        Columns that are not in the table of :meth:`fit` are ignored with a warning.
-        Categories that are not in that table become zeros in all columns of their variable,
+        Columns that were not in the table of :meth:`fit` are ignored with a warning. A
+        category that was not in that table becomes 0 in all encoded columns of its column,
         also with a warning.
 
         Parameters
@@ -194,7 +194,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded : DataFrame of shape (n_samples, n_features_out)
-            The numbers, with the index of `X`; lazy if `X` is a Dask dataframe.
+            The encoded table, with the index of `X`; lazy if `X` is a Dask dataframe.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -220,7 +220,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def treatments_(self) -> pd.DataFrame:
-        """Treatment of each column and its reason."""
+        """Kind, treatment and reason of each column."""
         check_is_fitted(self)
         index = pd.Index(self._treatments, name="column")
         return pd.DataFrame(
@@ -228,7 +228,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def describe(self, *kinds: str) -> str:
-        """Return a text that lists the columns of these kinds, each with kind and reason."""
+        """List the columns of these kinds in one line of text, each with kind and reason."""
         found = [
             f"{name!r} ({kind}: {reason})"
             for name, (kind, _, reason) in self._treatments.items()
@@ -242,8 +242,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         variables : list of str
-            One name per encoded column, for `feature_groups` of the estimators: all encoded
-            columns of a categorical column have the same name.
+            One name per encoded column, for use as `feature_groups`. All encoded columns of a
+            categorical column have the same name.
 
         Examples
         --------
@@ -257,18 +257,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [variable for variable, _ in self.columns_out()]
 
     def columns_out(self) -> list[tuple[str, str | None]]:
-        """Return (variable, category) of each encoded column; (variable, None) for numbers."""
+        """Return (column, category) for each encoded column; (column, None) for numbers."""
         known: dict = {name: (name, None) for name in self.numbers_}
         for name, categories in self.categories_.items():
             known |= {f"{name}={category}": (name, category) for category in categories}
         return [known[name] for name in self._names_out]
 
     def features_of(self, name: str) -> list[str]:
-        """Return the names of all features of a categorical column, including constant ones."""
+        """Return the names of all encoded columns of a column, including constant ones."""
         return [f"{name}={category}" for category in self.categories_[name]]
 
     def for_new_rows(self) -> Self:
-        """Return a copy that drops the unused columns, so that new rows need not have them."""
+        """Return a copy that does not require the unused columns in new rows."""
         other, names = copy(self), set(self._names_out)
         other.numbers_ = [name for name in self.numbers_ if name in names]
         other.categories_ = {
@@ -315,14 +315,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warn_caller(f"Ignoring columns that were not in the fit: {listed(extra)}.")
 
     def _keep_varying(self, names, varies, n_rows):
-        """Keep the encoded features that vary, and record the constant ones."""
+        """Keep the encoded columns that vary, and record the constant ones."""
         varies = np.asarray(varies, dtype=bool)
         if not len(varies):
             others = self.describe("identifier", "free text") or "all columns"
             raise ValueError(
                 f"{_owner(self)} needs at least one column to cluster by, but left out "
-                f"{others}. Name one to use (numeric, --numeric; categorical, "
-                "--category)."
+                f"{others}. To use a column, name it in numeric (--numeric) or categorical "
+                "(--category)."
             )
         if not varies.any():
             raise ValueError(
@@ -375,7 +375,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return X.set_axis(known or _positions(X), axis=1)
 
     def _encode(self, frame):
-        """Encode all features, including constant ones."""
+        """Encode all columns, including constant ones."""
         numbers = _as_numbers(self, frame, self.numbers_)
         parts = {name: numbers[:, v] for v, name in enumerate(self.numbers_)}
         refuse_infinite(self, {name: np.isinf(part).sum() for name, part in parts.items()})
@@ -414,7 +414,7 @@ def _owner(estimator):
 
 
 def _has_names(X):
-    """Check whether the columns of a frame have names, not only numbers from 0."""
+    """Check whether the columns of a frame have names other than 0, 1, and so on."""
     return not X.columns.equals(pd.RangeIndex(X.shape[1]))
 
 
@@ -434,9 +434,9 @@ def _sort_columns(estimator, frame):
 
 
 def look_into(column, *, is_category=False):
-    """Return kind, Look and distinct texts of a column; the texts are None if not needed."""
+    """Return the kind, the Look and the distinct texts of a column (None if not needed)."""
     kind = "category" if is_category else kind_of(column)
-    # A column that looks like numbers or dates in one part may be other text in another part.
+    # In a Dask dataframe, another part of the column may have texts that make it a category.
     is_text = kind in ("text date", "text number", "markers")
     is_text |= kind == "number" and column.dtype == object
     texts = distinct(column) if kind == "category" or is_text else None
@@ -484,7 +484,10 @@ def judge_columns(estimator, kinds, looks, values, n_rows):
 
 
 def distinct(column):
-    """Return the distinct values of a column as text, in the order of its dtype or sorted."""
+    """Return the distinct values of a column as text.
+
+    They are sorted, or in the order of the dtype for pandas categories.
+    """
     present = set(_as_text(column).dropna().unique())
     if isinstance(column.dtype, pd.CategoricalDtype):
         return [text for text in map(value_text, column.cat.categories) if text in present]
@@ -496,15 +499,18 @@ def _as_text(column):
 
 
 def value_text(value):
-    # A missing value turns a column of integers into floats; its category names must not
-    # change.
+    """Return a value as text, the same for 1 and 1.0.
+
+    Otherwise a missing value, which turns a column of integers into floats, would change the
+    names of its categories.
+    """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
 def _as_numbers(estimator, frame, names):
-    """Return the columns of numbers as an array: float32 if all columns are, else float64."""
+    """Return columns of numbers and dates as an array: float32 if all are, else float64."""
     dtypes = set(frame[names].dtypes)
     dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
     dates = set(estimator.dates_).intersection(names)
@@ -541,7 +547,7 @@ def not_numbers(column, *, is_date=False):
 
 
 def _plain(column):
-    """Return a column as `to_numeric` needs it: no categorical, NaN for texts like N/A."""
+    """Prepare a column for `to_numeric`: no categorical dtype, NaN for texts such as N/A."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(object)
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
@@ -551,7 +557,7 @@ def _plain(column):
 
 
 def _observed(estimator, frame):
-    """Return the used columns; raise if one of them has no value."""
+    """Return the numbers or texts of the used columns; raise if one of them has no value."""
     numbers = _as_numbers(estimator, frame, estimator.numbers_)
     columns = {name: pd.Series(numbers[:, v]) for v, name in enumerate(estimator.numbers_)}
     columns |= {name: _as_text(frame[name]) for name in estimator.categories_}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 @contextmanager
 def atomic_path(path, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary path that is renamed to `path` at the end of the body.
+    """Yield a temporary path that is renamed to `path` at the end of the `with` block.
 
-    If the body raises, the temporary file is removed and an existing file is unchanged.
+    If the block raises, the temporary file is removed and an existing file is unchanged.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
     try:
         with _naming(path, temporary):
             yield temporary
-        # Another process may have created the file in the meantime.
+        # Another process may have created the file meanwhile.
         check_output(path, force)
         os.replace(temporary, path)
     finally:
@@ -53,7 +53,7 @@ def atomic_path(path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _naming(path, temporary):
-    """Report write errors, such as a full disk, with the path that was requested."""
+    """Name `path` instead of `temporary` in write errors, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -64,12 +64,14 @@ def _naming(path, temporary):
 
 
 def _beside(path):
-    """Return a new name in the same directory."""
+    """Return an unused path in the same directory."""
     return path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
 
 
 def check_output(path, force: bool = False) -> Path:
-    """Raise unless a file can be written at `path`; call it before a long computation.
+    """Raise unless a file can be written at `path`.
+
+    Call it before a long computation whose result is to be written.
 
     Parameters
     ----------
@@ -109,9 +111,9 @@ def check_output(path, force: bool = False) -> Path:
 
 @contextmanager
 def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary directory that is renamed to `path` at the end of the body.
+    """Yield a temporary directory that is renamed to `path` at the end of the `with` block.
 
-    If the body raises, the temporary directory is removed and an existing one is unchanged.
+    If the block raises, the temporary directory is removed and an existing one is unchanged.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
             yield temporary
         check_directory(path, suffix, force)
         if path.exists():
-            # A directory that is not empty cannot be replaced by one rename.
+            # A rename cannot replace a directory that is not empty.
             old = _beside(path)
             path.rename(old)
             temporary.rename(path)
@@ -157,7 +159,8 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
         else:
             temporary.rename(path)
     except BaseException:
-        # Rename before removing, so that threads that are still writing fail.
+        # Threads may still be writing files. After the rename they fail, instead of adding
+        # files to a directory that is being removed.
         with suppress(OSError):
             shutil.rmtree(temporary.rename(_beside(path)), ignore_errors=True)
         raise
@@ -173,7 +176,7 @@ def check_directory(path, suffix: str, force: bool = False) -> Path:
     suffix : str
         Suffix of the files.
     force : bool, default=False
-        Whether a directory of such files may be replaced.
+        Whether an existing directory of files with this suffix may be replaced.
 
     Returns
     -------

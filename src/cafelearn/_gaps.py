@@ -1,4 +1,4 @@
-"""Missing values (NaN) of data in memory: find, describe and fill them."""
+"""Gaps, the missing values (NaN) of data in memory: find, report and fill them."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from cafelearn._words import listed
 
 
 def is_sound(X):
-    """Check whether the sum of all values is finite, which implies that each value is."""
+    """Check whether the sum of all values is finite; if it is, no value is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(X.sum()))
 
 
 def has_gaps(X):
-    """Check whether any value is missing; one pass suffices if the sum is finite."""
+    """Check whether any value is missing; for complete data this takes one pass."""
     return not is_sound(X) and bool(np.isnan(X).any())
 
 
 def refuse_empty_rows(empty, owner):
-    """Raise if `empty` lists any rows without observed values; the message names `owner`."""
+    """Raise if `empty`, the positions of the rows without observed values, is not empty."""
     if len(empty):
         raise ValueError(
             f"{owner} needs at least one observed value in each row, but all values are "
@@ -27,7 +27,10 @@ def refuse_empty_rows(empty, owner):
 
 
 def observed_extremes(X):
-    """Return the smallest and largest observed value of each column; 0 if there is none."""
+    """Return the smallest and the largest observed value of each column.
+
+    Both are 0 for a column without observed values.
+    """
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
     nothing = np.isnan(low)
     low[nothing] = high[nothing] = 0
@@ -35,7 +38,7 @@ def observed_extremes(X):
 
 
 def extremes(X):
-    """Return the observed extrema of each column, and whether any value is missing."""
+    """Return the extrema of the observed values by column, and whether any value is missing."""
     low, high = X.min(axis=0), X.max(axis=0)
     if not np.isnan(low).any():
         return low, high, False
@@ -43,7 +46,10 @@ def extremes(X):
 
 
 def observed_moments(X):
-    """Compute mean and variance of the observed values of each column; 0 if there are none."""
+    """Compute the mean and the variance of the observed values of each column.
+
+    Both are 0 for a column without observed values.
+    """
     observed = ~np.isnan(X)
     count = np.maximum(observed.sum(axis=0), 1)
     mean = np.where(observed, X, 0.0).sum(axis=0, dtype=np.float64) / count
@@ -52,12 +58,12 @@ def observed_moments(X):
 
 
 def fill_columns(X, values):
-    """Return a copy of rows whose gaps are filled with one value for each column."""
+    """Return a copy of the rows in which gaps are filled with one value per column."""
     return np.where(np.isnan(X), values.astype(X.dtype), X)
 
 
 def fill_gaps(X, labels, centers):
-    """Return a copy of rows whose gaps are filled from the centre of the row's cluster."""
+    """Return a copy of the rows in which gaps are filled from the centre of their cluster."""
     gaps = np.isnan(X)
     filled = X.copy()
     filled[gaps] = centers.astype(X.dtype)[labels][gaps]

@@ -1,4 +1,4 @@
-"""Check models loaded from files for consistency before they are used."""
+"""Consistency checks of models loaded from files."""
 
 import re
 from numbers import Integral, Real
@@ -21,8 +21,9 @@ from cafelearn._variables import codes_of, of_variables
 UNPACKED, RATIO = 128 * 2**20, 64
 DESCRIPTION = 24 * 2**20
 
-# Shapes of fitted attributes. Dimensions with the same letter are equal within a model:
-# m features, k clusters, r components, n rows; other letters are free.
+# Shapes of fitted attributes, one letter per dimension. Dimensions with the same letter are
+# equal within a model: m features, k clusters, r components, n rows. The other letters have no
+# prescribed size.
 SHAPES = {
     "MinkowskiWeightedKMeans": {
         "cluster_centers_": "km",
@@ -53,25 +54,26 @@ SHAPES = {
 } | {
     entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
 }
-# Attributes that may be missing: labels after lazy fits, and statistics that some options omit.
+# Attributes that may be missing or None: labels after fits to Dask collections, statistics that
+# some options omit, and attributes that older versions did not save.
 OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
-# Sums of powers and squares may be infinite; nothing may be NaN.
+# Attributes that may be infinite, because powers may overflow. No attribute may contain NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
 NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass", "_typical"}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
-# Formats of dates that the command stores.
+# Date formats that the command ``cafe fit`` stores in a model.
 DATE_FORMAT = re.compile(r"%[dm][./-]%[dm][./-]%Y([ T]%H:%M(:%S)?)?")
 
 
 class UnsoundModel(ValueError):
-    """Error raised if a model is inconsistent or not allowed."""
+    """Error raised if a model is inconsistent or contains types that are not allowed."""
 
 
 def check_archive(archive, size, descriptions):
     """Raise if a zip file of `size` bytes would unpack to too many bytes or has invalid arrays.
 
-    `descriptions` are the names of the text members. Every other member, whatever its name,
-    must be an array of the size stated in its header.
+    `descriptions` are the names of the text members. Every other member must be an array of the
+    size stated in its header.
     """
     members = archive.infolist()
     total = sum(member.file_size for member in members)
@@ -96,7 +98,10 @@ def _check_array(archive, member):
 
 
 def check_model(model, n_features=None):
-    """Raise unless all parts of a fitted model have valid shapes, types and values."""
+    """Raise unless all parts of a fitted model have valid shapes, types and values.
+
+    `n_features` is the number of features that the model must have, if it is known.
+    """
     name = type(model).__name__
     if name not in SHAPES:
         raise UnsoundModel(f"{name} is not allowed in a model")
@@ -109,7 +114,7 @@ def check_model(model, n_features=None):
     if not isinstance(width, Integral) or width < 1:
         raise UnsoundModel(f"n_features_in_ of {name} is {_brief(width)}")
     if n_features is not None and width != n_features:
-        raise UnsoundModel(f"{name} has {width} features, but the model has {n_features}")
+        raise UnsoundModel(f"{name} has {width} features instead of {n_features}")
     sizes = {"m": width}
     for attribute, letters in SHAPES[name].items():
         _check_numbers(name, attribute, getattr(model, attribute, None), letters, sizes)
@@ -133,7 +138,7 @@ def _check_numbers(owner, attribute, numbers, letters, sizes):
         wanted = "integers" if kinds == "iu" else "floats"
         raise UnsoundModel(f"{name} is not an array of {wanted}")
     if numbers.ndim != len(letters):
-        raise UnsoundModel(f"{name} has the shape {numbers.shape}")
+        raise UnsoundModel(f"{name} has {numbers.ndim} dimensions instead of {len(letters)}")
     for letter, size in zip(letters, numbers.shape, strict=True):
         if sizes.setdefault(letter, size) != size or size == 0:
             raise UnsoundModel(f"{name} has the inconsistent shape {numbers.shape}")
@@ -157,7 +162,7 @@ def _check_names(owner, names, width):
 
 
 def _check_groups(owner, model, width):
-    """Check the variables of a model against its features and weights."""
+    """Check that the variables of a model match its features and weights."""
     labels = getattr(model, "feature_groups_", None)
     if (labels is None) != (getattr(model, "feature_groups", None) is None):
         raise UnsoundModel(f"feature_groups_ of {owner} do not match its feature_groups")
@@ -214,7 +219,7 @@ def _check_number(owner, model, n_clusters):
 def _check_labels(owner, model, n_clusters):
     labels = getattr(model, "labels_", None)
     if labels is not None and not (labels.min() >= 0 and labels.max() < n_clusters):
-        raise UnsoundModel(f"labels_ of {owner} are not all below {n_clusters}")
+        raise UnsoundModel(f"labels_ of {owner} are not all from 0 to {n_clusters - 1}")
 
 
 def _check_cafe(cafe, sizes):
@@ -293,7 +298,7 @@ def _check_tabular(model):
 
 
 def _check_reading(reading):
-    """Check the options with which the command has read the table."""
+    """Check the options with which the command ``cafe fit`` read the table."""
     if reading is None:
         return
     known = {"decimal", "missing", "thousands", "texts", "dates"}

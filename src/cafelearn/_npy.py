@@ -1,11 +1,11 @@
-"""Read the headers of NumPy arrays and check them before arrays are allocated."""
+"""Read and check the headers of NumPy files, before any memory is allocated for the arrays."""
 
 import io
 import math
 
 import numpy as np
 
-# NumPy itself refuses headers of more than 10,000 bytes.
+# Number of bytes read to find the header; NumPy refuses headers of more than 10,000 bytes.
 LONGEST = 2**14
 READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -16,8 +16,8 @@ READERS = {
 def read_header(file, size):
     """Return shape and dtype of the array at the current position of a file.
 
-    `size` is its number of bytes, including the header. Raise a ValueError with a short reason
-    if the array is damaged, contains objects or has another size.
+    `size` is the number of bytes of the array and its header. Raise a ValueError with a short
+    reason if the array is damaged, contains objects or is not of this size.
     """
     start = io.BytesIO(file.read(LONGEST))
     try:
@@ -28,7 +28,7 @@ def read_header(file, size):
         raise ValueError(f"its format version {version} is not supported")
     try:
         shape, _, dtype = READERS[version](start)
-    except Exception:  # including those of Python's tokenizer and parser
+    except Exception:  # Python's tokenizer and parser may raise exceptions of any type
         raise ValueError("its header is damaged") from None
     if dtype.hasobject:
         raise ValueError("it contains objects")

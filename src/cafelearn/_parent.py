@@ -1,7 +1,7 @@
 """End worker processes when the process that started them ends.
 
-This module imports only modules that load fast, so that a worker watches its parent before it
-imports the rest of the package, which takes many seconds on a busy machine.
+A worker calls `end_with` before it imports the rest of the package, because that import takes
+many seconds on a busy machine. This module therefore imports only modules that load fast.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 def end_with(parent):
     """End this process soon after the process that started it, with the id `parent`, ends.
 
-    If the parent has already ended, because a worker takes time to start, end immediately.
+    If the parent has already ended, end immediately. On systems other than POSIX, do nothing.
     """
 
     def watch():

@@ -1,4 +1,4 @@
-"""Input checks shared by the estimators, beyond scikit-learn's own."""
+"""Input checks shared by the estimators, in addition to those of scikit-learn."""
 
 from functools import wraps
 from importlib import import_module
@@ -47,10 +47,10 @@ def lazy_on_dask(method):
 
 
 def check_columns(X, owner):
-    """Raise if a column of a frame is not numeric; `owner` is named in the message."""
+    """Raise if a column of a frame is not numeric; the message names `owner`."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    # Duplicate column names are left to scikit-learn's checks.
+    # scikit-learn checks for duplicate column names.
     if len(set(X.columns)) < len(X.columns):
         return
     for name in X.columns:
@@ -80,13 +80,13 @@ def _is_numeric(column):
 def check_data(estimator, X, reset=True, *, gaps=False, **options):
     """Validate `X` and return it as dense floats in C order; float32 stays float32.
 
-    With `gaps`, missing values are NaN in the result, and every row must have an observed
+    With `gaps`, missing values are allowed and become NaN, and every row must have an observed
     value. Without `gaps`, missing values raise an error.
     """
     owner = type(estimator).__name__
     check_dense(X, owner)
     check_columns(X, owner)
-    # Finiteness is checked on the sum of all numbers, which may overflow.
+    # scikit-learn checks finiteness by the sum of all numbers, which may overflow.
     with np.errstate(invalid="ignore"):
         options |= {
             "reset": reset,
@@ -101,7 +101,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             if "NAType" not in str(error):
                 raise
             X = validate_data(estimator, without_na(X), **options)
-        # For complete data the check costs one sum, like scikit-learn's.
+        # Like scikit-learn's check, this costs one sum if the data is complete.
         if gaps and not get_config()["assume_finite"] and not is_sound(X):
             assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
             refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
@@ -125,11 +125,10 @@ def check_dense(X, owner):
         return
     shape, size = " x ".join(f"{n:,}" for n in X.shape), 8 * np.prod(X.shape, dtype=float)
     raise TypeError(
-        f"{owner} needs dense rows, got a sparse matrix of {shape}, which takes "
-        f"{size / 1e6:,.3g} MB as a dense array: scaling makes its zeros nonzero. Use "
-        "X.toarray() if that fits into memory. Otherwise reduce the columns first, for "
-        "instance with sklearn.decomposition.TruncatedSVD, or pass a Dask array whose blocks "
-        "are dense."
+        f"{owner} needs dense rows, got a sparse matrix of {shape}. Scaling would make its "
+        f"zeros nonzero. As a dense array it takes {size / 1e6:,.3g} MB. Use X.toarray() if "
+        "that fits into memory. Otherwise reduce the columns first, for instance with "
+        "sklearn.decomposition.TruncatedSVD, or pass a Dask array whose blocks are dense."
     )
 
 
@@ -140,36 +139,36 @@ def check_columns_observed(estimator, X):
 
 
 def refuse_empty_columns(empty, estimator):
-    """Raise if `empty`, the mask of the columns without observed values, marks any column."""
+    """Raise if any column is marked in `empty`, the mask of columns without observed values."""
     if empty.any():
         names = getattr(estimator, "feature_names_in_", np.arange(len(empty)))[empty]
         raise ValueError(
             f"{type(estimator).__name__} needs at least one observed value in each column, but "
-            f"all values are missing (NaN) in {len(names)}: {listed(names.tolist(), most=5)}. "
-            "Drop these columns."
+            f"all values are missing (NaN) in {len(names)} column{'s' * (len(names) > 1)}: "
+            f"{listed(names.tolist(), most=5)}. Drop these columns."
         )
 
 
 def first_name(estimator, marked):
-    """Return the name of the first marked column, or its number if it has none."""
+    """Return the name of the first marked column, or its position if it has no name."""
     column = int(np.flatnonzero(marked)[0])
     names = getattr(estimator, "feature_names_in_", None)
     return column if names is None else repr(str(names[column]))
 
 
 def check_span(low, high, estimator):
-    """Raise if the range of a column exceeds the largest number of its type."""
+    """Raise if the range of a column exceeds the largest float of its dtype."""
     dtype = np.asarray(low).dtype
     beyond = high / 2 - low / 2 > np.finfo(dtype).max / 2
     if beyond.any():
         raise ValueError(
             f"{type(estimator).__name__} cannot use column {first_name(estimator, beyond)}: "
-            f"its range exceeds the largest {dtype.name}. Divide it by a constant."
+            f"its range exceeds the largest {dtype.name}. Divide the column by a constant."
         )
 
 
 def check_weights(sample_weight, X, estimator):
-    """Validate sample weights and return them as float64; None means 1 each."""
+    """Validate sample weights and return them as float64; None means that all are 1."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weights > 0):
         raise ValueError(
@@ -179,20 +178,21 @@ def check_weights(sample_weight, X, estimator):
     return np.ascontiguousarray(weights, dtype=np.float64)
 
 
-# If the largest weight is outside these bounds, weights are multiplied by a power of two.
-# Weights below a tiny fraction of the largest are set to 0; sums would lose them anyway.
+# If the largest weight is outside these bounds, all weights are multiplied by a power of two.
+# Weights below a tiny fraction (SMALLEST_PART) of the largest weight are set to 0, because they
+# are lost in sums anyway.
 ORDINARY_WEIGHTS = 2.0**-32, 2.0**32
 SMALLEST_PART, SMALLEST_PART_SINGLE = 2.0**-900, 2.0**-80
 
 
 def weight_exponent(largest):
-    """Return the exponent of the power of two that weights are multiplied by."""
+    """Return the exponent of the power of two by which weights are to be multiplied."""
     low, high = ORDINARY_WEIGHTS
     return 0 if low <= largest <= high or largest == 0 else -int(np.frexp(largest)[1])
 
 
 def ordinary_weights(sample_weight, exponent, largest, dtype):
-    """Multiply weights by 2**exponent; set those that are negligible to 0."""
+    """Multiply weights by 2**exponent, and set negligible weights to 0."""
     part = SMALLEST_PART_SINGLE if dtype == np.float32 else SMALLEST_PART
     vanishing = sample_weight < part * largest
     if exponent != 0:
@@ -200,14 +200,17 @@ def ordinary_weights(sample_weight, exponent, largest, dtype):
     return np.where(vanishing, 0.0, sample_weight) if vanishing.any() else sample_weight
 
 
-# Beyond these powers of two, squares summed over many rows leave the range of floats. The
-# limit for weights (COUNT_EXPONENT) is lower, because they are also multiplied by sums and by
-# each other.
+# Limits of the binary exponents of numbers. Beyond EXTREME_EXPONENT (in absolute value), sums
+# of squares over many rows may leave the range of floats. The limit for weights,
+# COUNT_EXPONENT, is lower, because weights are also multiplied by sums and by each other.
 EXTREME_EXPONENT, COUNT_EXPONENT = 480, 200
 
 
 def ordinary_units(low, high):
-    """Return powers of two that bring extreme columns near 1, or None if none is extreme."""
+    """Return factors that bring columns of extreme values near 1; None if no column is extreme.
+
+    The factors are powers of two, and 1 for the other columns.
+    """
     peak = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
     exponents = np.frexp(peak)[1]
     is_extreme = (np.abs(exponents) > EXTREME_EXPONENT) & (peak > 0)
@@ -225,16 +228,17 @@ def check_unscaled(low, high, estimator):
     if units is not None and units[largest] != 1:
         name = first_name(estimator, np.arange(len(peaks)) == largest)
         raise ValueError(
-            f"{type(estimator).__name__}(scaling=None) cannot use column {name}: the squares "
-            f"of its values, up to {peaks[largest]:.3g}, exceed the range of floats. Scale it."
+            f"{type(estimator).__name__}(scaling=None) cannot use column {name}: its values "
+            f"reach {peaks[largest]:.3g}, and their squares are outside the range of floats. "
+            "Scale the column."
         )
 
 
 def countable_weights(sample_weight):
-    """Return weights, divided by a power of two if their squares would overflow.
+    """Return weights, divided by a power of two if products of them would overflow.
 
-    The result is used as numbers of rows. Weights this large outweigh any prior and penalty,
-    even after the division.
+    The score treats weights as numbers of rows, so it depends on their size. Weights that are
+    divided remain so large that the prior and the penalty of the score are negligible.
     """
     exponent = int(np.frexp(sample_weight.max())[1])
     if exponent <= COUNT_EXPONENT:

@@ -1,7 +1,7 @@
 """Joint scaling of the columns of a variable.
 
-The values of a variable with several columns are points. "range" divides them by the diameter
-of the variable, "standard" by the square root of its total variance.
+A value of a variable with several columns is a point. The scaling "range" divides these points
+by a bound on their diameter, "standard" by the square root of their total variance.
 """
 
 import numpy as np
@@ -16,15 +16,15 @@ from cafelearn._variables import largest_sums, several_columns, sum_over_variabl
 def scaling_key(candidate, codes):
     """Return a key that is equal for candidates with the same scaled rows.
 
-    `codes` are the numbers of the columns' variables, or None. With "range" and variables of
-    several columns, the scaled rows depend on p, as the diameter does.
+    `codes` has the number of each column's variable, or is None. With "range" and a variable of
+    several columns, the scaled rows depend on p, because the diameter does.
     """
     by_p = _is_named(candidate.scaling, "range") and several_columns(codes).any()
     return id(candidate.scaling), candidate.p if by_p else None
 
 
 def fit_scalers(candidates, X, sample_weight=None, codes=None):
-    """Fit the scalers of candidates and return them by `scaling_key`."""
+    """Fit the scalers of candidates; return a dict from `scaling_key` to scaler."""
     facts = None
     if several_columns(codes).any():
         kept = X if sample_weight is None else X[sample_weight > 0]
@@ -44,23 +44,24 @@ def fit_scalers(candidates, X, sample_weight=None, codes=None):
 def scale_as_one(scaler, candidate, codes, low, high, sums):
     """Adjust the fitted scaler of a candidate to scale the columns of each variable jointly.
 
-    Only "range" and "standard" are adjusted, not custom scalers. `sums` are the
-    `largest_sums` of the rows.
+    Only "range" and "standard" are adjusted, not custom scalers. `low`, `high` and `sums` are
+    the extrema and the `largest_sums` of the rows.
     """
     several = several_columns(codes)
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    # Halved first: the difference of huge numbers would overflow.
+    # Half of the range, because the difference of huge numbers would overflow.
     span = high / 2 - low / 2
     varies = several & (span > 0)
     if _is_named(candidate.scaling, "range"):
-        # With u, u' in [0, 1], |u - u'|^p is at most 1 and at most u + u'. So the p-th power of
-        # a distance is at most `farthest`, which is 2 for a one-hot variable: two categories
-        # differ in two columns.
+        # For u and u' in [0, 1], |u - u'|^p is at most 1 and at most u + u'. The p-th power of
+        # a distance is therefore at most `farthest`. For a one-hot variable this bound is 2,
+        # and it is reached, because two categories differ in two columns.
         farthest = np.minimum(np.bincount(codes, weights=span > 0), 2 * sums)[codes]
         diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
         scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
     elif _is_named(candidate.scaling, "standard"):
-        # In units of the ranges, so that columns in different units can be added.
+        # Variances are divided by squared ranges, so that those of columns in different units
+        # can be added.
         variance = np.zeros(len(span))
         if ordinary_units(low, high) is None:
             np.divide(scaler.var_, (2 * span) ** 2, out=variance, where=varies)

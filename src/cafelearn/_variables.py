@@ -1,4 +1,8 @@
-"""Variables: groups of columns that share one weight in each cluster."""
+"""Variables: groups of columns that share one weight in each cluster.
+
+The argument `codes` has the number of each column's variable, or is None if every column is a
+variable.
+"""
 
 import numpy as np
 import pandas as pd
@@ -11,9 +15,9 @@ SEPARATOR = "="
 
 
 def set_variables(estimator):
-    """Set `feature_groups_`, the name of each column's variable, or None without groups.
+    """Set `feature_groups_`: the name of each column's variable, or None without groups.
 
-    The number and the names of the columns are those validated by `fit`.
+    Call it after the validation of the data, which sets the number and the names of columns.
     """
     given = estimator.feature_groups
     if given is None:
@@ -26,19 +30,19 @@ def set_variables(estimator):
 
 
 def _from_names(estimator):
-    """Derive variables from the names of TableEncoder: the part before the first "="."""
+    """Return the part of each column name before the first "=", as in TableEncoder's names."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise ValueError(
             f"{type(estimator).__name__}(feature_groups='auto') needs a data frame with "
-            "column names such as 'plan=free', as TableEncoder makes them; the columns given "
+            "column names such as 'plan=free', as TableEncoder makes them; the given columns "
             "have no names. Pass feature_groups with a label for each column."
         )
     return np.array([name.partition(SEPARATOR)[0] for name in names], dtype=np.str_)
 
 
 def check_groups(given, n_features, owner):
-    """Validate labels of columns and return them as text; errors name `owner`."""
+    """Validate the labels of columns and return them as text; messages name `owner`."""
     labels = np.asarray(given, dtype=object)
     if labels.shape != (n_features,):
         raise ValueError(
@@ -48,8 +52,8 @@ def check_groups(given, n_features, owner):
     missing = np.flatnonzero(pd.isna(labels))
     if len(missing):
         raise ValueError(
-            f"{owner} needs feature_groups with a label for every feature; that of feature "
-            f"{missing[0]} is missing."
+            f"{owner} needs feature_groups with a label for every feature; the label of "
+            f"feature {missing[0]} is missing."
         )
     return np.array([str(label) for label in labels], dtype=np.str_)
 
@@ -60,13 +64,13 @@ def codes_of(labels):
 
 
 def variable_codes(estimator):
-    """Return the number of the variable of each column, or None without groups."""
+    """Return the number of each column's variable, or None without groups."""
     labels = getattr(estimator, "feature_groups_", None)
     return None if labels is None else codes_of(labels)
 
 
 def several_columns(codes):
-    """Return for each column whether its variable has several columns.
+    """Return, for each column, whether its variable has several columns.
 
     The result is empty if `codes` is None.
     """
@@ -74,14 +78,14 @@ def several_columns(codes):
 
 
 def of_variables(values, codes):
-    """Return the value of the first column of each variable; columns are the last axis."""
+    """Return the values of the first column of each variable; columns are the last axis."""
     return values if codes is None else values[..., np.unique(codes, return_index=True)[1]]
 
 
 def used_columns(ranges, codes):
-    """Return for each column whether its variable varies; constant variables get no weight.
+    """Return, for each column, whether its variable varies; other variables get no weight.
 
-    If nothing varies, all columns are used.
+    If no variable varies, all columns are used.
     """
     varies = np.asarray(ranges) > 0
     if codes is not None:
@@ -90,15 +94,15 @@ def used_columns(ranges, codes):
 
 
 def fitted_columns(model):
-    """Return for each column of a fitted MinkowskiWeightedKMeans whether it may have weight."""
-    ranges = getattr(model, "_ranges", None)  # missing in older model files
+    """Return the `used_columns` of a fitted MinkowskiWeightedKMeans."""
+    ranges = getattr(model, "_ranges", None)  # older model files lack it
     if ranges is None or len(ranges) != model.feature_weights_.shape[1]:
         return np.ones(model.feature_weights_.shape[1], dtype=bool)
     return used_columns(ranges, variable_codes(model))
 
 
 def fitted_variables(model):
-    """Return the weights and the dispersions of the variables that may have weight."""
+    """Return the weights and the dispersions of the variables that vary."""
     codes = variable_codes(model)
     used = of_variables(fitted_columns(model), codes)
     weights = of_variables(model.feature_weights_, codes)
@@ -106,7 +110,7 @@ def fitted_variables(model):
 
 
 def sum_over_variables(values, codes):
-    """Sum values over the columns (last axis) of each variable."""
+    """Sum values over the columns of each variable; columns are the last axis."""
     if codes is None:
         return values
     sums = [values[..., codes == g].sum(axis=-1) for g in range(codes.max() + 1)]
@@ -114,11 +118,11 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Scale columns to [0, 1] and compute the largest row sum over those of each variable.
+    """Compute, for each variable, the largest sum of its columns in a row.
 
-    The sum is 1 for one-hot encoded variables, and defined as 1 for variables of one column.
-    Missing values count as 0. The result for all rows is the maximum of the results for their
-    parts.
+    The columns are first scaled from [low, high] to [0, 1]. The sum is 1 for a one-hot encoded
+    variable, and defined as 1 for a variable of one column. Missing values count as 0. Results
+    for disjoint rows can be merged by taking the maximum.
     """
     found = np.ones(codes.max() + 1)
     for g in np.unique(codes[several_columns(codes)]):

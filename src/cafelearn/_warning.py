@@ -1,4 +1,4 @@
-"""Issue warnings at the line of the caller outside this package."""
+"""Issue warnings that point to the line of user code that called this package."""
 
 import os
 import sys
@@ -8,20 +8,21 @@ from pathlib import Path
 import joblib
 import sklearn
 
-# Frames of these packages are skipped.
+# Stack frames in the directories of these packages are skipped.
 PACKAGES = tuple(
     str(Path(directory)) + os.sep
     for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
 )
-# Name of the set of warnings already shown, in the caller's module.
+# Name of the variable in the caller's module that holds the warnings already shown.
 WARNED = "__cafelearn_warned__"
 
 
 def warn_caller(message, category=UserWarning, once=False):
     """Warn at the innermost line outside of this package, scikit-learn and joblib.
 
-    With `once`, a message is shown once per line, as with Python's default filter. This needs a
-    record of its own: scikit-learn's checks change the filters, which resets Python's record.
+    With `once`, a message is shown once per line, as by Python's "default" action. Python's own
+    record of shown warnings does not suffice: scikit-learn's checks change the warning filters,
+    and this clears the record.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):
@@ -36,7 +37,7 @@ def warn_caller(message, category=UserWarning, once=False):
 
 
 def _action(message, category, frame):
-    """Return the action of the first of Python's warning filters that applies."""
+    """Return the action of the first of Python's warning filters that matches."""
     module = frame.f_globals.get("__name__", "<unknown>")
     for action, text, kind, where, line in warnings.filters:
         applies = issubclass(category, kind) and line in (0, frame.f_lineno)

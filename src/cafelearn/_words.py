@@ -1,10 +1,10 @@
-"""Shorten lists and names, and suggest names, for messages."""
+"""Text of messages: shortened lists and names, and suggestions of similar names."""
 
 import difflib
 
 
 def listed(items, show=repr, most=8):
-    """Return a text with the first `most` items and the number of the others."""
+    """List the first `most` items as text, followed by the number of the others."""
     items = list(items)
     shown = ", ".join(show(item) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
@@ -23,6 +23,6 @@ def shortened(name, length):
 
 
 def suggestion(name, known):
-    """Return a suggestion of a similar known name in brackets; empty if there is none."""
+    """Return a similar known name as a question in brackets; empty if there is none."""
     close = difflib.get_close_matches(str(name), [str(item) for item in known], n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

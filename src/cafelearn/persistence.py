@@ -1,4 +1,4 @@
-"""Save and load fitted models; loading runs no code from the file."""
+"""Save and load fitted models. Loading a file never executes code from it."""
 
 import io
 import json
@@ -29,8 +29,8 @@ HEADER, SCHEMA = "cafelearn.json", "schema.json"
 ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
 
-# The only types allowed in a file; skops itself would trust more. There are no functions or
-# methods: these types contain only numbers, text and each other.
+# The only types allowed in a file; skops by itself would trust more. None of them is a function
+# or a method: they contain only numbers, text and each other.
 TRUSTED = frozenset(
     {f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "str", "tuple")}
     | {"numpy.dtype", "numpy.ndarray", "numpy.random.mtrand.RandomState"}
@@ -50,6 +50,7 @@ TRUSTED = frozenset(
         )
     }
 )
+# The only kinds of nodes allowed in the schema of a file; the kind selects a loader of skops.
 LOADERS = frozenset(
     f"{name}Node"
     for name in ("Dict", "DType", "Json", "List", "NdArray", "Object", "RandomState", "Tuple")
@@ -81,8 +82,8 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
     ----------
     model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
         The model. Its scalers and extractors must be among those that :func:`load_model`
-        trusts: the built-in ones except UMAP, and a few of scikit-learn's. Lazy
-        ``labels_``, after a fit to a Dask collection, are not saved; use `predict`.
+        trusts: the built-in ones except UMAP, and a few of scikit-learn's. The lazy
+        ``labels_`` of a fit to a Dask collection are not saved; use ``predict`` instead.
     path : str or Path
         The file to write; ``.skops`` is the usual suffix.
     force : bool, default=False
@@ -129,7 +130,10 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
 
 def _without_ranges(model):
-    """Return a model in which `range` objects and feature groups are replaced by lists."""
+    """Return the model with `range` objects and feature groups replaced by lists.
+
+    `load_model` would reject `range` objects and some types of feature groups.
+    """
     changes = {}
     groups = getattr(model, "feature_groups", None)
     if groups is not None and not isinstance(groups, str):
@@ -154,7 +158,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
     """Load a model that :func:`save_model` has written.
 
     Nothing in the file is executed. The file may contain numbers, text, the estimators of this
-    package and some of scikit-learn's; a file with any other type is rejected.
+    package and some estimators of scikit-learn. A file with any other type is rejected.
 
     Parameters
     ----------
@@ -192,7 +196,8 @@ def load_model(path: str | PathLike[str]) -> Estimator:
         raise IsADirectoryError(f"load_model needs a file, but {path} is a directory.")
     if not path.exists():
         raise FileNotFoundError(f"load_model cannot find {path}.")
-    # Read once, so that all checks use the same bytes even if the file changes meanwhile.
+    # Read the file once, so that the checks and the loader see the same bytes even if the file
+    # changes meanwhile.
     with open(path, "rb") as file:
         data = file.read(len(ZIP))
         if data != ZIP:
@@ -244,7 +249,11 @@ def without_lazy_labels(model):
 
 
 def _pack_soundly(model):
-    """Pack a model, uncompressed if load_model would otherwise reject it as a zip bomb."""
+    """Pack a model so that `load_model` accepts it.
+
+    A model that compresses too well would be rejected as a zip bomb, so it is stored
+    uncompressed.
+    """
     for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         data = _pack(model, compression)
         try:
@@ -313,7 +322,7 @@ def _schema(archive):
 
 
 def _untrusted(schema):
-    """Return the names of the types and loaders in a skops schema that are not allowed."""
+    """Return the names of the types and nodes in a skops schema that are not allowed."""
     found, todo = set(), [schema]
     while todo:
         node = todo.pop()
@@ -331,6 +340,6 @@ def _untrusted(schema):
 
 
 def _short(error):
-    """Return the first line of an exception's message."""
+    """Return the first line of an exception's message, at most 200 characters."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")
