@@ -1,59 +1,66 @@
 """Mixtures with independent features, fitted by EM and merged from many components to few.
 
-In each component a feature has a Gaussian with its own mean and variance, and a probability at
-each of its atoms, the values that many rows have. Sums of a few statistics of the rows
-determine a component, and its log density is linear in these statistics. A missing value (NaN)
-adds nothing to the statistics and nothing to the log density of its row.
+An atom of a feature is a value that many rows share. In each component, a feature has a
+probability for each of its atoms and a Gaussian for its other values. The parameters of a
+component are computed from sums of a few statistics of the rows, and its log density is linear
+in these statistics. A gap (missing value, NaN) adds nothing to the log density of its row.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# A value that at least this share of the rows have is an atom, with a probability of its own.
+# A value is an atom if at least this share of the rows, and at least two rows, have it.
 ATOM = 0.2
-# Prior of each component: PRIOR rows distributed like all rows, with a scatter of SCATTER.
+# The prior of a component counts as PRIOR rows, whose shares at the atoms are those of all
+# rows. It adds SCATTER to the sum of squared deviations of each feature.
 PRIOR, SCATTER = 1.0, 0.3
-# EM stops after ITERATIONS, or if the log-likelihood gains at most GAIN per row.
+# EM stops after ITERATIONS iterations, or when an iteration raises the log-likelihood by at
+# most GAIN per row.
 ITERATIONS, GAIN = 25, 3e-4
 
 
 class Layout(NamedTuple):
-    """Columns of the statistics of a row, see `row_statistics`."""
+    """Definition of the statistics of a row, see `row_statistics`.
+
+    Two kinds of events are counted: for each mixed feature, that its value is not an atom; for
+    each atom, that the value of its feature is this atom.
+    """
 
     center: np.ndarray  # (m,) mean of the values that are not atoms
-    scale: np.ndarray  # (m,)
+    scale: np.ndarray  # (m,) standard deviation of these values
     continuous: np.ndarray  # (m,) whether the feature has such values
     columns: np.ndarray  # (a,) the feature of each atom
-    values: np.ndarray  # (a,)
+    values: np.ndarray  # (a,) the value of each atom
     mixed: np.ndarray  # (b,) features with atoms or gaps
     gapped: np.ndarray  # (g,) features with gaps
-    # (b + a,) shares of rows: for each mixed feature, not at an atom; for each atom, at it
-    shares: np.ndarray
+    shares: np.ndarray  # (b + a,) share of the observed rows in which each event occurs
 
 
 class Mixture(NamedTuple):
     """A mixture of components.
 
-    The logarithm of share times density of component l at statistics s is, up to a constant,
-    offset_l + slope_l . s.
+    For a row with the statistics s, the logarithm of the share of component l times its
+    density is offset_l + slope_l . s, up to a constant.
     """
 
     offset: np.ndarray  # (k,)
-    slope: np.ndarray  # (k, q)
-    memberships: np.ndarray  # (n, k) of the rows it was fitted to, times their weights
-    likelihood: float  # log-likelihood of these rows
+    slope: np.ndarray  # (k, q) for q statistics
+    # (n, k) membership probabilities of the rows of the fit, times the weights of these rows
+    memberships: np.ndarray
+    likelihood: float  # log-likelihood of the rows of the fit
 
     def log_densities(self, statistics):
-        """Compute the logarithm of share times density of each component, (n, k)."""
+        """Compute the logarithm of share times density of each component; shape (n, k)."""
         return statistics @ self.slope.T + self.offset
 
 
 def make_layout(X, one_hot=None):
     """Make the Layout for these rows, which may have gaps.
 
-    `one_hot` has the number of the one-hot variable of each column, -1 for none. Only the
-    larger value of such a column is an atom, because the columns are mutually exclusive.
+    `one_hot` has the number of the one-hot variable of each column, or -1 for other columns.
+    Only the larger value of a one-hot column is an atom, so that a row is at only one atom of
+    the variable, that of its category.
     """
     m = X.shape[1]
     columns, values = [], []
@@ -67,7 +74,7 @@ def make_layout(X, one_hot=None):
             values.append(distinct[-1])
             continue
         is_atom = counts >= max(ATOM * len(column), 2)
-        # A single value besides the atoms has no spread, so it becomes an atom, too.
+        # If there is only one other value, it has no spread and becomes an atom, too.
         atoms = distinct if (~is_atom).sum() == 1 else distinct[is_atom]
         columns += [v] * len(atoms)
         values += atoms.tolist()
@@ -89,10 +96,9 @@ def make_layout(X, one_hot=None):
 def row_statistics(X, layout):
     """Compute the statistics whose sums over the members determine a component.
 
-    The columns of the result, (n, 2m + b + a + g), are the standardised values and their
-    squares, 0 at atoms and gaps; then for each mixed feature whether the value is at no atom;
-    for each atom whether the value is equal to it; and for each feature with gaps whether the
-    value is observed.
+    The result has the shape (n, 2m + b + a + g). Its columns are, in this order: the
+    standardised values and their squares, both 0 at atoms and gaps; for each event of the
+    Layout, whether it occurs; for each feature with gaps, whether the value is observed.
     """
     at_atom = X[:, layout.columns] == layout.values
     between = np.tile(layout.continuous.astype(np.float64), (len(X), 1))
@@ -107,7 +113,7 @@ def row_statistics(X, layout):
 
 
 def fit_mixture(statistics, memberships, layout, sample_weight=None):
-    """Fit a Mixture by EM from initial `memberships`, (n, k), multiplied by the weights."""
+    """Fit a Mixture by EM, starting from `memberships`, which include the sample weights."""
     weight = np.ones(len(statistics)) if sample_weight is None else sample_weight
     before = -np.inf
     for _ in range(ITERATIONS):
@@ -129,7 +135,11 @@ def log_sum(values):
 
 
 def _estimate(mass, sums, layout, total=None, k=None):
-    """Compute offsets and slopes of components from their mass and sums of statistics."""
+    """Compute the offsets and slopes of components from their mass and sums of statistics.
+
+    `mass` is the sum of the memberships of each component. `total` and `k` are the mass and the
+    number of all components of the mixture; by default, `mass` has all of them.
+    """
     total, k = (mass.sum(), len(mass)) if total is None else (total, k)
     m, mixed = len(layout.center), layout.mixed
     first, second = sums[:, :m], sums[:, m : 2 * m]
@@ -142,7 +152,7 @@ def _estimate(mass, sums, layout, total=None, k=None):
     constant = 0.5 * (np.log(precision) - mean * mean * precision)
     total_events = observed[:, _event_features(layout)] + PRIOR
     shares = (events + PRIOR * layout.shares) / total_events
-    # Events that no row has would give log(0); their term is set to 0.
+    # An event that never occurs would give log(0); its term is set to 0.
     log_shares = np.log(np.where(layout.shares > 0, shares, 1.0))
     log_shares[:, : len(mixed)] += constant[:, mixed]
     constant[:, mixed] = 0.0
@@ -152,22 +162,22 @@ def _estimate(mass, sums, layout, total=None, k=None):
 
 
 def _observed(mass, sums, layout):
-    """Return the mass of the rows with an observed value of each feature, (k, m)."""
+    """Return the mass of the rows in which each feature is observed; shape (k, m)."""
     observed = np.repeat(mass[:, None], len(layout.center), axis=1)
     observed[:, layout.gapped] = sums[:, sums.shape[1] - len(layout.gapped) :]
     return observed
 
 
 def _event_features(layout):
-    """Return the feature that each event is about.
-
-    The events are: the value of a mixed feature is not an atom; the value is a certain atom.
-    """
+    """Return the feature of each event."""
     return np.concatenate([layout.mixed, layout.columns])
 
 
 def merged_memberships(mixture, statistics, layout):
-    """Merge the components whose merger lowers the likelihood least; return memberships."""
+    """Merge the two components whose merger costs the least likelihood.
+
+    Return the memberships after the merger.
+    """
     memberships = mixture.memberships
     mass, sums = memberships.sum(axis=0), memberships.T @ statistics
     total, k = mass.sum(), len(mass)

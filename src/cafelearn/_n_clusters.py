@@ -39,22 +39,26 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters if a half has at least ROWS_PER_CLUSTER rows for each. A
-# component of fewer rows is not a cluster.
+# "auto" tries up to MOST clusters if each half has at least ROWS_PER_CLUSTER rows per cluster.
+# Components with fewer rows are not clusters.
 MOST, ROWS_PER_CLUSTER = 10, 5
-# With more rows, a random sample of this size is used.
+# If there are more rows, a random sample of this size is used.
 ROWS = 4_000
-# Number of random splits of the rows into halves, and of splits of permuted copies.
+# Number of random splits of the rows into halves. The first PERMUTED splits are also applied
+# to permuted copies of the rows.
 SPLITS, PERMUTED = 5, 2
-# Extra initial clusters, to be merged: without them, an initial cluster may cover two clusters.
+# Number of initial clusters beyond the largest number to try. They are merged later. Without
+# them, an initial cluster might cover two true clusters.
 EXTRA = 8
+# Largest number of starts, and of iterations of each, for the initial clusters.
 STARTS, ITERATIONS = 4, 50
 # Values more than this many interquartile ranges beyond the quartiles are moved closer to them.
 FENCE = 5.0
-# Share of a single component in every mixture that is scored. It bounds the loss by one row.
+# Every scored mixture includes a component fitted to all rows of its half, with this share. It
+# limits how much a single row can lower the score.
 BACKGROUND = 0.01
-# Structure is found if the score exceeds that of permuted copies by this many standard
-# deviations.
+# Structure is found if the score exceeds that of permuted copies by more than this many
+# standard deviations.
 THRESHOLD = 3.0
 # Columns of `n_clusters_table_` that hold measurements.
 MEASURED = (
@@ -65,24 +69,25 @@ MEASURED = (
     "permuted_score",
     "criterion",
 )
-# Spawn key of the seed of the choice; the starts of a fit use the first children of the seed.
+# Spawn key of the seed of the choice. It is large, because the starts of the fit use the first
+# children of the same seed.
 CHILD = 2**31
 
 
 class Trial(NamedTuple):
-    """Rows, original or with permuted columns, and the two halves of one split."""
+    """Rows, as given or with permuted columns, and one split of them into halves."""
 
     X: np.ndarray
     scaled: np.ndarray
     weight: np.ndarray | None
-    halves: tuple  # two arrays of row numbers
+    halves: tuple  # two arrays of row positions
     is_permuted: bool
 
 
 def fit_chosen(estimator, X, sample_weight=None):
     """Choose the number of clusters of an estimator, and fit it with that number.
 
-    The fit is the same as if the chosen number had been given.
+    The fit is the same as if `n_clusters` were the chosen number.
     """
     owner, given = type(estimator).__name__, estimator.n_clusters
     numbers = _listed_numbers(owner, given)
@@ -154,7 +159,7 @@ def _check_numbers(owner, given, numbers, n_rows):
 
 
 def _rows(estimator, X, sample_weight, seed):
-    """Check the data; return at most ROWS rows and their weights (None: all 1)."""
+    """Validate the data; return at most ROWS rows and their weights, None if all are 1."""
     (sampling,) = seed.spawn(1)
     if is_dask(X):
         X = distributed().sample_rows(estimator, X, sampling, ROWS)
@@ -175,28 +180,30 @@ def _rows(estimator, X, sample_weight, seed):
 
 
 def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labels=None):
-    """Compare numbers of clusters; return plain values for `number_frame`.
+    """Choose one of several numbers of clusters; return a dict for `number_frame`.
 
-    Each half of several splits of the rows is clustered into more clusters than the largest
-    number. EM turns these clusters into a mixture, whose components are merged two by two; see
-    `cafelearn._mixtures`. Two quantities are measured at each number from 2 on:
+    The rows are split into halves several times. Each half is clustered into more clusters
+    than the largest number, if it has enough rows. EM turns these clusters into a mixture, and
+    its components are merged one pair at a time; see `cafelearn._mixtures`. Two quantities are
+    measured for each number above 1:
 
-    - the stability, the adjusted Rand index between the components that the mixtures of the
-      two halves assign to all rows;
-    - the score, the log-likelihood of the rows of each half under the mixture of the other
-      half, minus that under a single component.
+    - The stability is the adjusted Rand index between two clusterings of all rows: the mixture
+      of each half assigns every row to its most likely component.
+    - The score is the log-likelihood of the rows of each half under the mixture of the other
+      half, minus their log-likelihood under a single component.
 
-    Both are also measured for rows whose columns are permuted independently of each other.
+    Both are also measured for copies of the rows in which the columns are permuted
+    independently of each other.
 
     The criterion is the stability times the square root of the score, averaged over the
     splits. The smallest number whose criterion is within a standard error of the largest
-    criterion is chosen. If the score at this number is not well above that of permuted rows, 1
-    is chosen instead, provided that it is among the numbers.
+    criterion is chosen. If the score of this number is not well above the score of the
+    permuted copies, 1 is chosen instead if it is among the numbers.
 
-    `model` is the MinkowskiWeightedKMeans with the settings of the initial clusters. None
-    means the quick candidates of CAFE; for each half, the candidate whose mixture has the
-    highest likelihood on that half is used.
-    `labels` name the variables of the columns; None means that each column is a variable.
+    `numbers` are in ascending order. `model` is a MinkowskiWeightedKMeans with the settings of
+    the initial clusters. None means the quick candidates of `cafelearn._structure`; in each
+    half, the one whose mixture has the highest likelihood is used. `labels` has the variable of
+    each column; None means that each column is a variable.
     """
     several = [k for k in numbers if k > 1]
     if not several or not vary(X).any():
@@ -206,7 +213,8 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
         X = np.ascontiguousarray(X)
     X = _draw_in(X)
     if sample_weight is not None:
-        # The priors of the mixtures are in rows. The sum of huge weights would overflow.
+        # Scale the weights to a mean of 1, because the priors of the mixtures count as rows.
+        # Divide by the largest first, because the sum of huge weights would overflow.
         sample_weight = sample_weight / sample_weight.max()
         sample_weight = sample_weight / sample_weight.mean()
     codes = None if labels is None else codes_of(labels)
@@ -224,9 +232,11 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
 
 
 def _draw_in(X):
-    """Move far values of each column closer, because single outliers would hide clusters.
+    """Move outliers of each column closer, because a single one could hide all clusters.
 
-    The order of the values is kept. No value remains more than 2 FENCE spans beyond its fence.
+    The fences of a column are FENCE interquartile ranges below and above its quartiles. Values
+    beyond a fence are moved towards it, to at most 2 * FENCE interquartile ranges beyond it.
+    Their order is kept.
     """
     low, high = np.nanquantile(X, (0.25, 0.75), axis=0)
     with np.errstate(all="ignore"):
@@ -234,18 +244,18 @@ def _draw_in(X):
         fence = np.clip(X, low - FENCE * span, high + FENCE * span)
         beyond = np.log1p(np.abs(X / span - fence / span))
         drawn = fence + np.sign(X - fence) * span * beyond / (1 + beyond / (2 * FENCE))
-    # The spread of a column is unknown if half of its values are equal.
+    # Columns with an interquartile range of 0, such as those with many zeros, are not changed.
     keep = (span == 0) | ~np.isfinite(span) | (fence == X)
     return np.where(keep, X, drawn).astype(X.dtype)
 
 
 def _most_components(most, n_rows):
-    """Return the number of initial clusters: EXTRA more if halves have enough rows."""
+    """Return the number of initial clusters: up to EXTRA more than the largest number."""
     return max(most, min(most + EXTRA, n_rows // (2 * ROWS_PER_CLUSTER)))
 
 
 def _make_trials(X, model, sample_weight, seed, labels):
-    """Make splits of the rows and of permuted copies of the rows."""
+    """Make the Trials: splits of the rows, and of permuted copies of them."""
     splitting, *permuting = seed.spawn(1 + PERMUTED)
     rng, n = np.random.default_rng(splitting), len(X)
     groups = permuted_groups(X, None if labels is None else codes_of(labels))
@@ -262,7 +272,7 @@ def _make_trials(X, model, sample_weight, seed, labels):
 
 
 def _fit_trials(trials, k, model, seed, n_jobs, labels):
-    """Fit models with k clusters; return two lists for each trial, one for each half."""
+    """Fit models with k clusters; return, for each trial, the models of the two halves."""
     models, rows, weights, parts = [], [], [], []
     seeds = iter(seed.spawn(2 * len(trials)))
     for trial in trials:
@@ -273,13 +283,17 @@ def _fit_trials(trials, k, model, seed, n_jobs, labels):
             rows += [_rows_to_fit(trial.scaled[half])] * len(some)
             weight = None if trial.weight is None else trial.weight[half]
             weights += [weight] * len(some)
-    # Too few distinct rows in a half are not reported here; the final fit warns of them.
+    # There is no warning about a half with fewer than k distinct rows. The final fit warns if
+    # there are too few distinct rows in all.
     fit_models(models, rows, n_jobs, weights=weights)
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _rows_to_fit(X):
-    """Return rows that models accept: a column without observed values is filled with zeros."""
+    """Return contiguous rows, with zeros in columns that have no observed value.
+
+    Models do not accept columns without observed values.
+    """
     X = np.ascontiguousarray(X)
     X[:, np.isnan(X).all(axis=0)] = 0.0
     return X
@@ -302,7 +316,10 @@ def _make_models(model, k, seed, labels):
 
 
 def _measure(trial, layout, models, numbers):
-    """Return stability and score of each number of clusters, of shape (numbers, 2)."""
+    """Return (stability, score) of one trial for each number of clusters.
+
+    `models` are the two lists of fitted models of the halves.
+    """
     statistics = row_statistics(trial.X, layout)
     weight = np.ones(len(statistics)) if trial.weight is None else trial.weight
     mixtures = [
@@ -325,14 +342,15 @@ def _measure(trial, layout, models, numbers):
 def _gains(mixture, single, statistics):
     """Compute the log-likelihood of each row under a mixture, minus that under one component.
 
-    The mixture contains a share of this component, so the result is at least log(BACKGROUND).
+    `single` is the mixture of one component. It gets the share BACKGROUND in the mixture, so
+    the result is at least log(BACKGROUND).
     """
     gain = log_sum(mixture.log_densities(statistics)) - single.log_densities(statistics)[:, 0]
     return np.logaddexp(np.log1p(-BACKGROUND) + gain, np.log(BACKGROUND))
 
 
 def _fit_mixtures(models, statistics, weight, layout, numbers):
-    """Return mixtures of these rows, by number of components: 1 and each of `numbers`."""
+    """Return a dict of mixtures of these rows, with 1 and each of `numbers` components."""
     found = [
         fit_mixture(
             statistics,
@@ -348,10 +366,10 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
         k, memberships = len(mixture.offset), mixture.memberships
         mass = memberships.sum(axis=0)
         if k > 1 and mass.min() < _least_mass(weight, k):
-            # A component of a few outliers, or without rows, is not a cluster.
+            # This component is empty or consists of a few outliers: remove it.
             fewer = np.delete(memberships, mass.argmin(), axis=1)
         else:
-            # A number that was skipped gets the mixture of the next smaller number.
+            # A number skipped by a removal gets the mixture with the next smaller number.
             for number in (1, *numbers):
                 if number >= k:
                     mixtures.setdefault(number, mixture)
@@ -362,20 +380,20 @@ def _fit_mixtures(models, statistics, weight, layout, numbers):
 
 
 def _least_mass(weight, k):
-    """Return the mass that each of k components needs to count as a cluster of these rows."""
+    """Return the mass that each of k components of these rows needs to count as a cluster."""
     return max(1.0, min(ROWS_PER_CLUSTER, len(weight) / (2 * k))) * weight.mean()
 
 
 def _decide(numbers, several, measured, is_permuted):
-    """Choose a number from the measurements, of shape (trials, numbers, 2); return records."""
+    """Choose a number from the results of `_measure` for all trials; return `_records`."""
     is_permuted = np.array(is_permuted)
     stability, score = np.moveaxis(measured[~is_permuted], 2, 0)
     permuted, permuted_score = np.moveaxis(measured[is_permuted], 2, 0)
     criterion = stability * np.sqrt(np.maximum(score, 0.0))
     best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    # A few splits estimate the spread of the score at one number poorly, so it is pooled with
-    # the spreads at smaller numbers. At larger numbers the spread is larger.
+    # A few splits give a poor estimate of the variance of the score, so the variances for this
+    # and all smaller numbers are averaged. For larger numbers the variance is larger.
     spread = np.sqrt(
         sum(
             scores[:, : best + 1].var(axis=0, ddof=1).mean()
@@ -401,10 +419,10 @@ def _decide(numbers, several, measured, is_permuted):
 
 
 def _smallest_as_good(criterion):
-    """Return the index of the first number whose criterion is about as good as the largest.
+    """Return the index of the smallest number whose criterion is about equal to the largest.
 
-    The mean difference between the two criteria over the splits must be within its standard
-    error.
+    The mean of its difference from the largest criterion, over the splits, must be at most the
+    standard error of this mean.
     """
     mean = criterion.mean(axis=0)
     behind = criterion[:, [np.argmax(mean)]] - criterion
@@ -413,7 +431,7 @@ def _smallest_as_good(criterion):
 
 
 def _records(numbers, columns, chosen, found):
-    """Return plain values for `number_frame`; NaN where nothing was measured."""
+    """Return the dict for `number_frame`; NaN where nothing was measured."""
     table = {"n_clusters": list(numbers)}
     for name in MEASURED:
         table[name] = [float(columns.get(name, {}).get(k, np.nan)) for k in numbers]

@@ -1,4 +1,4 @@
-"""A permutation test of cluster structure against the hypothesis of independent variables."""
+"""Permutation test for cluster structure; the null hypothesis is independent variables."""
 
 from typing import NamedTuple
 
@@ -11,46 +11,47 @@ from cafelearn._variable_scaling import fit_scalers
 from cafelearn._variables import codes_of, several_columns
 from cafelearn.selection import frame_of, likelihood_scores, tally
 
-# With more rows, the test uses a random sample of this size.
+# If there are more rows, the test uses a random sample of this size.
 ROWS = 2_000
-# Candidates fitted to the rows and to each permuted copy, with few starts.
+# The quick candidates. They are fitted to the rows and to each permuted copy, with few starts.
 QUICK = (
     Candidate("standard", "cluster", "fixed", 2.0),
     Candidate("standard", "cluster", "mean", 2.0),
     Candidate("standard", "uniform", None, 2.0),
 )
 STARTS, ITERATIONS = 4, 50
-# Structure is found if the score is more than this many standard deviations above the mean of
-# the permuted copies.
+# Structure is found if the score is more than this many standard deviations above the mean
+# score of the permuted copies.
 THRESHOLD = 3.0
 
 
 class Structure(NamedTuple):
     """Result of the test."""
 
-    score: float  # of the rows
-    mean: float  # of the permuted copies
-    deviation: float  # standard deviation of the copies
+    score: float  # score of the rows
+    mean: float  # mean score of the permuted copies
+    deviation: float  # standard deviation of the scores of the copies
 
     @property
     def z(self):
-        """Number of standard deviations between the score and the mean of the copies."""
+        """Number of standard deviations between the score and the mean score of the copies."""
         return (self.score - self.mean) / self.deviation
 
     @property
     def found(self):
-        """Whether the rows have more structure than independent variables."""
+        """Whether the rows have more structure than rows of independent variables."""
         return self.z > THRESHOLD
 
 
 def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=None):
-    """Compare the likelihood score of quick fits with that of permuted copies of `X`.
+    """Compare the best score of quick fits to `X` with those of fits to permuted copies.
 
-    The columns of a copy are permuted independently of each other, those of one variable
-    together. This keeps the marginal distributions and removes all dependence between
-    variables. `labels` are the variables of the columns; without them, one-hot encoded
-    variables are detected. Return None if the test does not apply: there is one cluster, there
-    are no more rows than clusters, or all columns are constant.
+    In a copy, each variable is permuted independently of the others; the columns of a variable
+    are permuted together. This keeps the distribution of each variable and removes all
+    dependence between variables. `labels` are the variables of the columns; if no variable has
+    several columns, one-hot encoded variables are detected. Return None if the test does not
+    apply: if there is one cluster, if there are no more rows than clusters, or if all columns
+    are constant.
     """
     sampling, *seeds = seed.spawn(2 + n_permutations)
     if len(X) > ROWS:
@@ -78,7 +79,7 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # If all copies score the same, use a deviation of the size of rounding errors.
+    # If all copies have the same score, the deviation is that of rounding errors.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
@@ -114,7 +115,10 @@ def quick_scaler(X, labels=None):
 
 
 def permuted_groups(X, codes=None):
-    """Group the columns to permute together: those of a variable, declared or detected."""
+    """Return the groups of columns to permute together, those of each variable.
+
+    If no variable has several columns, one-hot encoded variables are detected.
+    """
     if not several_columns(codes).any():
         return one_hot_groups(X)
     return [np.flatnonzero(codes == g).tolist() for g in range(codes.max() + 1)]
@@ -123,7 +127,7 @@ def permuted_groups(X, codes=None):
 def one_hot_groups(X):
     """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
 
-    Rows with missing values in these columns are ignored.
+    Rows with missing values in these columns are not counted.
     """
     groups, start, total = [], None, None
     for v, column in enumerate(X.T):
@@ -145,9 +149,9 @@ def one_hot_groups(X):
 def permute(X, groups, rng):
     """Return a copy of the rows in which each group of columns is permuted independently.
 
-    Gaps keep their places, so every row keeps an observed value. A single column depends on no
-    other, so its copy is uniform over its range instead, as in the gap statistic (Tibshirani,
-    Walther and Hastie, 2001).
+    Missing values stay in place, so every row keeps an observed value. If there is only one
+    column, a permutation would change nothing. The copy is then uniform over the range of the
+    column, as in the gap statistic (Tibshirani, Walther and Hastie, 2001).
     """
     copy = np.empty_like(X)
     if X.shape[1] == 1:

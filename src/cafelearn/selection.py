@@ -1,7 +1,8 @@
-"""Compare clusterings of the same rows: likelihood score, agreement, and the choice.
+"""Compare clusterings of the same rows: likelihood score, agreement, and choice of the best.
 
-All results are computed from sums that are additive over disjoint sets of rows (`Tally`), so
-that the same code serves rows in memory and the blocks of a Dask collection.
+All results are computed from a `Tally`, sums that are additive over disjoint sets of rows, so
+the same code serves rows in memory and the blocks of a Dask collection. An atom of a feature is
+an extreme value that many rows share; see `likelihood_score`.
 """
 
 from typing import NamedTuple
@@ -26,27 +27,29 @@ __all__ = ["likelihood_score"]
 
 # Rows per batch.
 ROWS = 65_536
-# Scores with a relative difference of at most this are ties; also a tolerance for rounding.
+# Scores with a relative difference of at most TIE are ties. TIE is also a tolerance for
+# rounding errors.
 TIE = 1e-9
 # The smallest or largest value of a feature is an atom if at least this share of rows has it.
 ATOM = 0.1
-# Prior of each cluster, the distribution of all rows: its weight in rows, and its scatter.
+# The prior of a cluster counts as PRIOR rows, whose shares at the atoms are those of all rows.
+# It adds SCATTER to the sum of squared deviations of each feature.
 PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
-    """Statistics of all rows, which define the units of the sums over rows."""
+    """Statistics of all rows, by which rows are standardised before they are summed."""
 
-    mean: np.ndarray  # (m,), in `units`
-    scale: np.ndarray  # (m,) standard deviation in `units`, 1 for constant features
+    mean: np.ndarray  # (m,) in `units`
+    scale: np.ndarray  # (m,) standard deviation in `units`; 1 for constant features
     low: np.ndarray  # (m,)
     high: np.ndarray  # (m,)
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
     one_hot: np.ndarray | None = None  # (m,) number of each column's one-hot variable, or -1
-    units: np.ndarray | None = None  # (m,) factors of columns with extreme values
+    units: np.ndarray | None = None  # (m,) powers of two, see `ordinary_units`; None: all 1
 
     def standardise(self, X):
-        """Standardise rows to mean 0 and standard deviation 1; gaps stay NaN."""
+        """Standardise rows to mean 0 and standard deviation 1; missing values stay NaN."""
         return (_in_units(X.astype(np.float64), self.units) - self.mean) / self.scale
 
 
@@ -55,11 +58,11 @@ def _in_units(X, units):
 
 
 def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=None):
-    """Make the Frame of rows with these moments, in `units`, and extrema.
+    """Make the Frame of rows with these moments and extrema; the moments are in `units`.
 
-    `shares` (2, m) are the shares of the rows at the smallest and at the largest values.
-    `codes` are the numbers of the columns' variables, or None without groups. `sums` are the
-    `largest_sums` of the rows.
+    `shares`, of shape (2, m), are the shares of the rows at the smallest and at the largest
+    value of each feature. `codes` has the number of each column's variable, or is None without
+    groups. `sums` are the `largest_sums` of the rows.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     scale = np.sqrt(np.where(low == high, 1.0, variance))
@@ -76,10 +79,10 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=N
 
 
 def _one_hot(codes, sums, only_two):
-    """Find one-hot variables: two-valued columns, at most one of them high in each row.
+    """Find the one-hot variables and return the number of each column's variable.
 
-    Return the number of the variable of each column, -1 if it is not one-hot, or None if no
-    variable is.
+    The columns of a one-hot variable have two values each, and in each row at most one column
+    has its larger value. Other columns get -1. Return None if no variable is one-hot.
     """
     several = several_columns(codes)
     if not several.any():
@@ -90,7 +93,7 @@ def _one_hot(codes, sums, only_two):
 
 
 def frame_of(X, sample_weight=None, codes=None):
-    """Make the Frame of rows in memory; `codes` are the numbers of the columns' variables."""
+    """Make the Frame of rows in memory; `codes` has the number of each column's variable."""
     low, high = X.min(axis=0), X.max(axis=0)
     gaps = np.isnan(low)
     if gaps.any():
@@ -101,7 +104,7 @@ def frame_of(X, sample_weight=None, codes=None):
     mass = np.full(len(X), 1 / len(X)) if sample_weight is None else sample_weight
     total = mass.sum()
     if gaps.any():
-        # Statistics of the observed values; columns without any do not vary.
+        # Use only the observed values of these columns; a column without any is constant.
         mean[gaps], variance[gaps] = observed_moments(scaled[:, gaps])
         total = np.where(gaps, np.maximum(mass @ ~np.isnan(X), TIE), total)
     shares = count_extremes(X, mass, low, high) / total
@@ -112,7 +115,7 @@ def frame_of(X, sample_weight=None, codes=None):
 
 
 def gaps_differ(X, codes):
-    """Return for each variable whether some row lacks only some of its columns."""
+    """Return, for each variable, whether any row lacks some but not all of its columns."""
     missing = np.isnan(X)
     return np.array(
         [
@@ -123,17 +126,17 @@ def gaps_differ(X, codes):
 
 
 def count_extremes(X, mass, low, high):
-    """Return the mass of the rows at the two extremes of each feature, of shape (2, m)."""
+    """Return the mass (sum of weights) of the rows at the extremes of each feature, (2, m)."""
     return np.stack([mass @ (low == X), mass @ (high == X)])
 
 
 class ClusterSums(NamedTuple):
-    """Sums over the members of each cluster, in the units of a Frame."""
+    """Sums over the members of each cluster; missing values are left out."""
 
-    mass: np.ndarray  # (k,)
-    first: np.ndarray  # (k, m) sum of standardised values t; all sums leave out NaN
+    mass: np.ndarray  # (k,) number of the members, or the sum of their weights
+    first: np.ndarray  # (k, m) sum of the values t, standardised by a Frame
     second: np.ndarray  # (k, m) sum of t^2
-    atoms: np.ndarray  # (2, k, m) mass at the atoms, 0 where a value is no atom
+    atoms: np.ndarray  # (2, k, m) mass at each extreme value; 0 if it is not an atom
     observed: np.ndarray  # (k, m) mass of the members whose value is observed
 
 
@@ -141,11 +144,11 @@ class Tally(NamedTuple):
     """Sums over some rows for several clusterings; additive over disjoint rows."""
 
     clusters: list  # one ClusterSums for each clustering
-    tables: dict  # for (i, j) with j < i: numbers of rows of each pair of labels, (k_i, k_j)
+    tables: dict  # contingency table (k_i, k_j) of clusterings i and j, for (i, j) with j < i
 
 
 def tally(X, labellings, sizes, frame, sample_weight=None):
-    """Compute the Tally of these rows; `sizes` has the number of clusters of each labelling."""
+    """Compute the Tally of rows; `sizes` has the number of clusters of each labelling."""
     m = X.shape[1]
     clusters = [
         ClusterSums(
@@ -185,7 +188,7 @@ def tally(X, labellings, sizes, frame, sample_weight=None):
 
 
 def contingency_tables(labellings, sizes):
-    """Count the rows of each pair of labels, for each pair (i, j), j < i, of clusterings."""
+    """Return the contingency table of clusterings i and j, for each (i, j) with j < i."""
     return {
         (i, j): np.bincount(
             labellings[i].astype(np.int64) * sizes[j] + labellings[j],
@@ -211,7 +214,7 @@ def add_tallies(parts):
 
 
 def likelihood_scores(tally, frame):
-    """Compute the score of each clustering of a Tally, see :func:`likelihood_score`."""
+    """Compute the score of each clustering of a Tally; see :func:`likelihood_score`."""
     return np.array([_score(sums, frame) for sums in tally.clusters])
 
 
@@ -229,14 +232,14 @@ def _score(sums, frame):
     mass, n = _observed_mass(sums, varies)
     if frame.one_hot is not None:
         score += _category_score(sums, frame)
-    # The shares of the atoms and of the values between them.
+    # The discrete part: atoms, and the event that a value is between them.
     between = np.maximum(mass - atoms.sum(axis=0), 0.0)
     between[:, used.all(axis=0) & (between.sum(axis=0) <= TIE * n)] = 0.0
     for part in (*atoms, between):
         score += _share_score(part, mass, n)
     gaussian = between.sum(axis=0) > 0
     score -= price * k * float((used.sum(axis=0) + gaussian - 1).sum())
-    # The Gaussian of the values between the atoms, in units of their standard deviation.
+    # The Gaussian part: values between the atoms, in units of their standard deviation.
     between = between[:, gaussian]
     for side, extreme in enumerate((frame.low, frame.high)):
         t = frame.standardise(extreme)[varies]
@@ -247,7 +250,7 @@ def _score(sums, frame):
     total = between.sum(axis=0)
     variance = np.maximum(second.sum(axis=0) / total - (first.sum(axis=0) / total) ** 2, TIE)
     scatter /= variance
-    # One variance per cluster, or one for all clusters: the better of the two, by feature.
+    # For each feature, either one variance per cluster or one variance for all clusters.
     own = (scatter + SCATTER) / (between + PRIOR)
     shared = scatter.sum(axis=0) / total + TIE
     own_fit = -0.5 * (between * np.log(own) + scatter / own).sum(axis=0) - 2 * k * price
@@ -256,20 +259,20 @@ def _score(sums, frame):
 
 
 def _observed_mass(sums, columns):
-    """Return the mass observed in these columns: by nonempty cluster, and in total."""
+    """Return the observed mass in these columns, by nonempty cluster and in total."""
     observed = sums.observed[sums.mass > 0][:, columns]
     complete = (observed == sums.mass[sums.mass > 0][:, None]).all(axis=0)
     return observed, np.where(complete, sums.mass.sum(), observed.sum(axis=0))
 
 
 def _category_score(sums, frame):
-    """Score the one-hot variables: one distribution over the categories of each."""
+    """Score each one-hot variable as one distribution over its categories."""
     found, k, price = sums.mass > 0, len(sums.mass), 0.5 * np.log(sums.mass.sum())
     score = 0.0
     for variable in np.unique(frame.one_hot[frame.one_hot >= 0]):
         columns = np.flatnonzero(frame.one_hot == variable)
         parts = sums.atoms[1][found][:, columns].T
-        # A row that lacks one column of the variable lacks all of them.
+        # A row that lacks one column of a one-hot variable lacks all of them.
         mass, n = (part[..., 0] for part in _observed_mass(sums, columns[:1]))
         rest = np.maximum(mass - parts.sum(axis=0), 0.0)
         if rest.sum() > TIE * n:  # rows in none of the encoded categories
@@ -281,9 +284,10 @@ def _category_score(sums, frame):
 
 
 def _share_score(part, mass, n):
-    """Compute the log-likelihood of the rows at one value of a discrete distribution.
+    """Compute the log-likelihood of the rows in one category of a discrete distribution.
 
-    `part` is their mass in each cluster.
+    `part` is the mass of these rows in each cluster, `mass` that of all rows in each cluster,
+    and `n` the total mass.
     """
     share = (part + PRIOR * (part.sum(axis=0) / n)) / (mass + PRIOR)
     return float((part * np.log(np.where(part > 0, share, 1.0))).sum())
@@ -298,10 +302,10 @@ def likelihood_score(
 ) -> float:
     """Score a clustering by a penalised classification likelihood; higher is better.
 
-    The score compares clusterings of the same rows by any method: the clustering with the
-    higher score describes the rows better. It does not depend on the units of the features.
-    Only differences between scores are meaningful. The score is meant for clusterings with
-    the same number of clusters; do not use it to choose that number.
+    The score compares clusterings of the same rows, made by any method. The clustering with
+    the higher score describes the rows better. The score does not depend on the units of the
+    features. Only differences between scores are meaningful. The score is meant for
+    clusterings with the same number of clusters; do not use it to choose that number.
 
     Parameters
     ----------
@@ -313,8 +317,8 @@ def likelihood_score(
         Weight of each row; an integer weight is equivalent to repeating the row.
     feature_groups : array-like of shape (n_features,), default=None
         One label per feature; features of one variable have the same label. The columns of a
-        one-hot encoded variable are then scored as one distribution over its categories;
-        without labels they are independent binary features.
+        one-hot encoded variable are scored as one distribution over its categories. Without
+        labels, they are scored as independent binary features.
 
     Returns
     -------
@@ -323,33 +327,34 @@ def likelihood_score(
 
     Notes
     -----
-    Let n_l be the number of rows in cluster l, n their sum and k the number of clusters. The
-    score is the sum of
+    Let n be the number of rows, n_l the number of rows in cluster l, and k the number of
+    clusters. The smallest value of a feature is an *atom* if at least a tenth of all rows have
+    it; likewise the largest value. If a feature has only two values, both are atoms. The
+    categories of a feature are its atoms and, if it has other values, "no atom". The score is
+    the sum of four parts:
 
-    - the sizes: ``n_l log((n_l + 1) / (n + k))`` over the clusters;
-    - for each feature, its atoms: the smallest value of the feature is an atom if at least a
-      tenth of all rows have it, and likewise the largest; if the feature has only two values,
-      both are atoms. The categories c of the feature are its atoms and, if there are other
-      values, "no atom". Let h_lc be the number of rows of cluster l in category c, and g_c
-      the share of all rows that are in c. The term is the sum of
-      ``h_lc log((h_lc + 4 g_c) / (n_l + 4))`` over l and c;
-    - for each feature v, the log-likelihood of a Gaussian for the h_l rows of each cluster l
-      in the category "no atom". Let S_lv be their sum of squares about their mean, in units
-      of the variance of all such rows. The Gaussian has either a variance for each cluster,
-      ``(S_lv + 3) / (h_l + 4)``, or one variance for all clusters, whichever gives the higher
-      score for this feature;
-    - minus half of log n for each parameter: each feature has k parameters for each category
-      but one, and 2 k or k + 1 for the Gaussian.
+    - **Sizes:** the sum of ``n_l log((n_l + 1) / (n + k))`` over the clusters.
+    - **Categories**, for each feature: let h_lc be the number of rows of cluster l in category
+      c, and g_c the share of all rows that are in c. The term is the sum of
+      ``h_lc log((h_lc + 4 g_c) / (n_l + 4))`` over l and c.
+    - **Gaussians**, for each feature with values that are not atoms: the log-likelihood of
+      these values under a Gaussian for each cluster. Let h_l be their number in cluster l, and
+      S_l the sum of their squared deviations from their mean in the cluster, in units of the
+      variance of all such values. The Gaussians have either a variance for each cluster,
+      ``(S_l + 3) / (h_l + 4)``, or one variance for all clusters, whichever gives the feature
+      the higher score.
+    - **Penalty:** minus half of log n for each parameter. A feature has k parameters for each
+      category but one. The Gaussians have 2 k parameters, or k + 1 with one variance.
 
-    The categories of a one-hot variable of `feature_groups` are scored like the atoms of one
-    feature: h_lc rows of cluster l have category c, with k parameters for each category but
-    one. Other variables of several features are scored feature by feature.
+    The categories of a one-hot variable of `feature_groups` are scored like those of one
+    feature, where h_lc is the number of rows of cluster l with the value c. Other variables of
+    several features are scored feature by feature.
 
-    With missing values, n_l, n and all counts and sums of a feature are over the rows in which
-    it is observed; the term of the sizes and the penalty of a parameter use all rows.
+    If values of a feature are missing, its terms count only the rows in which it is observed.
+    The sizes and the penalty count all rows.
 
-    Without atoms, a cluster with only zeros in a feature that is mostly zero would have a
-    variance near 0 there, and this feature would dominate the score.
+    Atoms are needed for features that are mostly 0. Without atoms, a cluster in which such a
+    feature is always 0 would have a variance near 0, and the feature would dominate the score.
 
     See Also
     --------
@@ -396,7 +401,7 @@ def likelihood_score(
 
 def adjusted_rand_index(table):
     """Compute the adjusted Rand index of two clusterings from their contingency table."""
-    # Python's integers, because products of numbers of rows may exceed 64 bits.
+    # Use Python's integers, because products of numbers of rows may exceed 64 bits.
     table = table.astype(object)
     n_rows, squares = int(table.sum()), int((table * table).sum())
     rows, columns = int((table.sum(axis=1) ** 2).sum()), int((table.sum(axis=0) ** 2).sum())
@@ -423,12 +428,12 @@ def agreement_matrix(tables, n_clusterings):
 
 
 def by_likelihood(models, scores, agreement):
-    """Return the index of the clustering with the highest score, or the first of ties."""
+    """Return the index of the clustering with the highest score; of ties, the first."""
     return highest(scores)
 
 
 def highest(scores):
-    """Return the index of the highest score, or the first of ties."""
+    """Return the index of the highest score; of ties, the first."""
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 
@@ -436,13 +441,13 @@ def highest(scores):
 def by_agreement(models, scores, agreement):
     """Return the index of the clustering that agrees most with the others (Algorithm 2).
 
-    Ties, which always occur with two candidates, go to the model whose objective is lower
-    relative to its bounds (Theorem 2), then to the smaller exponent, then to the first.
+    Ties go to the model whose objective is lower relative to its bounds (Theorem 2), then to
+    the smaller exponent, then to the first. With two candidates there is always a tie.
     """
     total = agreement.sum(axis=1) - 1
 
     def rank(i):
-        # Rounded, so that the choice does not depend on the order of summation.
+        # Round, so that the choice does not depend on the order of summation.
         _, dispersions = fitted_variables(models[i])
         position = normalized_objective(dispersions, models[i].p)
         return -round(total[i], 12), round(position, 12), models[i].p, i
