@@ -68,7 +68,7 @@ class TestEstimators:
         shades = [float(rect.get("fill-opacity")) for rect in tree.iter("rect")]
         assert max(shades) == 1
         assert np.argmax(shades) == np.argmax(weights[first])
-        assert "The 12 heaviest of 15 features." in " ".join(tree.itertext())
+        assert "The 12 highest-weighted of 15 features." in " ".join(tree.itertext())
 
     def test_unfitted(self, estimator):
         assert "cafelearn-fit" not in estimator._repr_html_()
@@ -125,4 +125,4 @@ def test_sample_weights_and_a_chosen_number(table):
     said = " ".join(
         summary(model.fit(X, sample_weight=np.full(90, 0.31))._repr_html_()).itertext()
     )
-    assert "(chosen number) of weighted rows" in said
+    assert "(number chosen automatically) of weighted rows" in said

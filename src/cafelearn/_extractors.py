@@ -11,14 +11,14 @@ from typing import NamedTuple
 class Extractor(NamedTuple):
     """One built-in extractor."""
 
-    kind: str  # module and class
+    kind: str  # full name of the class
     text: str  # name in reports
-    shapes: dict  # fitted arrays in model files, see _model_checks; empty: cannot be saved
-    parallel: bool = False  # whether it takes n_jobs
-    options: tuple = ()  # further parameters, as pairs
-    linear: bool = True  # features are linear in the rows, or (NMF) rows in the features
+    shapes: dict  # of fitted arrays, see _model_checks; empty if the extractor cannot be saved
+    parallel: bool = False  # whether it has the parameter n_jobs
+    options: tuple = ()  # further parameters, as pairs of name and value
+    linear: bool = True  # whether features are linear in the rows or, for NMF, vice versa
     extra: str = ""  # the extra of cafelearn that installs it, if any
-    package: str = ""  # the package in that extra
+    package: str = ""  # the package installed by that extra
 
 
 EXTRACTORS = {
@@ -63,7 +63,7 @@ EXTRACTORS = {
         "umap.UMAP",
         "UMAP",
         {},
-        # UMAP does not support several threads with a seed.
+        # With a seed, UMAP runs on one thread.
         options=(("n_jobs", 1),),
         linear=False,
         extra="umap",
@@ -88,7 +88,7 @@ def extractor_class(name):
 
 
 def make_extractor(name, n_components, seed, n_jobs=None):
-    """Make an extractor of `n_components` features; `seed` is an integer."""
+    """Make an unfitted extractor of `n_components` features; `seed` is an integer."""
     entry, options = EXTRACTORS[name], {"n_components": n_components, "random_state": seed}
     if entry.parallel:
         options["n_jobs"] = n_jobs

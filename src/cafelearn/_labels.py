@@ -1,4 +1,7 @@
-"""Names of the candidates in `candidates_` for charts, tables and sentences."""
+"""Names of the candidates of CAFE for charts, tables and sentences.
+
+The argument `candidates` is the data frame ``CAFE.candidates_``.
+"""
 
 import pandas as pd
 
@@ -8,11 +11,11 @@ SCALINGS = {"none": "no scaling"}
 
 
 def candidate_names(candidates):
-    """Return a short name for each candidate from the settings in which they differ.
+    """Return a short name for each candidate, made of the settings in which they differ.
 
-    If only one weighting has offsets, an offset implies this weighting, and the name omits the
-    weighting. If candidates would share a name, as with two scalers of one class, all are
-    numbered.
+    If the offsets differ and only one weighting uses them, a name with an offset omits the
+    weighting. If two candidates would have the same name, as with two scalers of one class,
+    all names are numbered.
     """
     with_offset = candidates[candidates["dispersion_offset"].notna()]
     differ = {name: candidates[name].nunique() > 1 for name in ("scaling", "weighting", "p")}
@@ -45,11 +48,12 @@ def chosen_position(candidates):
 
 
 def family_positions(candidates):
-    """Return the positions of the candidates that differ from the chosen one only in p."""
+    """Return the positions of the chosen candidate and of those that differ only in p."""
     families, last = [], None
     for i, row in enumerate(candidates.itertuples()):
         key = row.scaling, row.weighting, str(row.dispersion_offset)
-        # Two scalers of one class have the same name; a repeated p marks the second scaler.
+        # Two scalers of one class have the same name. Where a value of p is repeated, the
+        # candidates of the second scaler begin.
         if key != last or row.p in candidates["p"].iloc[families[-1]].to_numpy():
             families.append([])
         families[-1].append(i)
@@ -59,7 +63,7 @@ def family_positions(candidates):
 
 
 def settings_words(row):
-    """Describe all settings of a candidate, a row of `candidates_`."""
+    """Describe all settings of a candidate in words; `row` is its row of `candidates_`."""
     scaling = SCALINGS.get(row["scaling"], f"{row['scaling']} scaling")
     offset = row["dispersion_offset"]
     weights = WEIGHTINGS[row["weighting"]].text

@@ -7,8 +7,8 @@ from sklearn.decomposition import NMF, PCA, IncrementalPCA, TruncatedSVD
 from cafelearn._extractors import EXTRACTORS, extractor_class
 from cafelearn._profiles import feature_names
 
-# Extractors whose features are rows times components_, or (NMF) whose rows are approximately
-# features times components_.
+# Extractors whose features are linear in the rows, with the coefficients `components_`. For NMF
+# it is the other way round: the rows are approximately linear in the features.
 LINEAR = (
     IncrementalPCA,
     TruncatedSVD,
@@ -52,6 +52,6 @@ def make_loadings(cafe) -> pd.DataFrame:
 def _components(extractor):
     components = np.asarray(extractor.components_, dtype=np.float64)
     if isinstance(extractor, PCA | IncrementalPCA) and extractor.whiten:
-        # A whitening PCA divides its features by their standard deviation.
+        # PCA with whitening divides each feature by its standard deviation.
         return components / np.sqrt(extractor.explained_variance_)[:, None]
     return components

@@ -10,11 +10,12 @@ from cafelearn._labels import settings_words
 from cafelearn._profiles import variable_names, variable_weights
 from cafelearn._words import shortened
 
-# Larger maps are not readable as a summary.
+# Largest numbers of features and clusters in the map; a larger map would not be a summary.
 MOST_FEATURES, MOST_CLUSTERS = 12, 20
 LONGEST_NAME = 32
 CELL, ROW, TOP, LETTER = 38, 18, 36, 6.4  # sizes in the map, in pixels
-# Visible on white and on black. Shades differ in opacity, so that they suit both backgrounds.
+# This colour is visible on white and on black. Shades differ only in opacity, so that they suit
+# both backgrounds.
 COLOR = "#c2662b"
 STYLE = (
     ".cafelearn-fit{font-family:system-ui,sans-serif;font-size:13px;margin:0 0 10px}"
@@ -52,7 +53,7 @@ def summary_html(estimator) -> str:
     model = getattr(inner, "model_", inner)
     mass = np.asarray(model._mass, dtype=float)
     k, m = model.feature_weights_.shape
-    number = "" if inner.n_clusters_table_ is None else " (chosen number)"
+    number = "" if inner.n_clusters_table_ is None else " (number chosen automatically)"
     size = f"{_amount(mass.sum())} rows" if _are_counts(mass) else "weighted rows"
     name = type(estimator).__name__
     words = f"{_plural(k, 'cluster')}{number} of {size}, {_plural(m, 'feature')}"
@@ -98,7 +99,7 @@ def _findings(findings):
 
 
 def _map(weights, mass, names, is_uniform):
-    """Return an SVG map of the weights: features by clusters, the heaviest features first."""
+    """Return an SVG map of the weights, features by clusters, highest weights first."""
     clusters = np.arange(len(mass))
     if len(clusters) > MOST_CLUSTERS:
         clusters = np.sort(np.argsort(-mass, kind="stable")[:MOST_CLUSTERS])
@@ -136,9 +137,9 @@ def _caption(weights, n_clusters, n_features, is_uniform):
     if is_uniform:
         said.append("All features have the same weight.")
     elif n_features < m:
-        said.append(f"The {n_features} heaviest of {m:,} features.")
+        said.append(f"The {n_features} highest-weighted of {m:,} features.")
     if not is_uniform:
-        said.append("A stronger colour is a higher weight.")
+        said.append("A stronger colour means a higher weight.")
     return " ".join(said)
 
 

@@ -1,7 +1,7 @@
-"""Cluster profiles: size, centre and spread of each variable in the units of the data.
+"""Cluster profiles: the size of each cluster, and the centre and spread of each variable.
 
-All statistics come from `ProfileSums`. The sums of disjoint rows can be merged, so the same
-code handles rows in memory, the blocks of a Dask collection and the parts of a large file.
+All statistics are computed from `ProfileSums`. The sums of disjoint rows can be merged, so the
+same code serves rows in memory, the blocks of a Dask collection and the parts of a large file.
 """
 
 from functools import reduce
@@ -17,24 +17,29 @@ from cafelearn._gaps import observed_extremes
 from cafelearn._validation import check_data, check_weights, distributed, is_dask
 from cafelearn._variables import of_variables, variable_codes
 
+# Rows per batch.
 ROWS = 65_536
 # Smaller differences, in units of the overall spread, are not reported.
 NOTABLE = 0.2
-# Smallest divisor, so that sums over no values give 0 instead of NaN.
+# Smallest divisor, so that the mean of no values is 0 instead of NaN.
 TINY = np.finfo(np.float64).tiny
-# Sums of weights above LARGEST could overflow when merged; whole numbers above COUNTS would not
-# be exact.
+# Sums of weights above LARGEST could overflow when they are merged. Sizes of COUNTS or more are
+# not shown as integers, because floats do not represent all integers of this size.
 LARGEST, COUNTS = 1e300, 2.0**53
-# Weights within this factor of each other count as equal.
+# Feature weights within this factor of each other count as equal.
 ALIKE = 1.01
 
 
 class ProfileSums(NamedTuple):
-    """Moments and extrema of each column in each cluster; mergeable over disjoint rows."""
+    """Moments and extrema of each column in each cluster; mergeable over disjoint rows.
 
-    mass: np.ndarray  # (n_clusters,); whole numbers unless rows have weights
-    observed: np.ndarray  # (n_clusters, n_columns): mass of the observed values
-    mean: np.ndarray  # (n_clusters, n_columns): of the observed values, like all fields below
+    All fields except `mass` have the shape (n_clusters, n_columns) and leave out missing
+    values.
+    """
+
+    mass: np.ndarray  # (n_clusters,) number of the members, or the sum of their weights
+    observed: np.ndarray  # mass of the members whose value is observed
+    mean: np.ndarray
     squares: np.ndarray  # sums of squared deviations from the mean
     low: np.ndarray
     high: np.ndarray
@@ -44,7 +49,7 @@ class ProfileMixin:
     """Add `profile_frame` and `weights_frame` to an estimator."""
 
     def profile_frame(self, X, sample_weight=None):
-        """Describe each cluster and its differences from the rest, in the units of the data.
+        """Describe each cluster and its differences from all other rows.
 
         Parameters
         ----------
@@ -57,21 +62,21 @@ class ProfileMixin:
         -------
         profile : DataFrame
             One row per cluster and variable; for categorical variables of a table, one row per
-            category. In each cluster the variable that differs most from the rest comes
-            first, so ``profile.groupby("cluster").head(3)`` is a summary.
+            cluster and category. Within a cluster, the largest differences (in absolute value)
+            come first, so ``profile.groupby("cluster").head(3)`` is a summary. Centres and
+            spreads are in the units of the data. Missing values are ignored.
 
-            - ``cluster``, ``size``, ``share`` : the cluster, the number (or weight) of its
-              rows, and their share of all rows;
+            - ``cluster``, ``size``, ``share`` : the cluster, the number (or total weight) of
+              its rows, and their share of all rows;
             - ``variable``, ``category`` : the variable and, if it is categorical, the category,
               else None;
-            - ``center``, ``spread`` : mean and standard deviation of the members; for a
-              category its share among the members, without a spread;
-            - ``overall``, ``overall_spread`` : the same for all rows; missing values are left
-              out of all four;
+            - ``center``, ``spread`` : mean and standard deviation over the members. For a
+              category, the centre is its share among the members, and the spread is missing;
+            - ``overall``, ``overall_spread`` : centre and spread of all rows;
             - ``difference`` : centre of the members minus centre of all other rows, divided by
               the standard deviation of all rows; missing if there are no other rows;
-            - ``weight`` : weight of the variable, high if the cluster is compact on it; the
-              cluster need not differ from the rest on such a variable;
+            - ``weight`` : weight of the variable in the cluster. It is high if the cluster is
+              compact on the variable, even if the difference is 0;
             - ``description`` : the row in words, such as "alcohol 13.7 (overall 13.0)" or
               "plan: free 93% (overall 41%)".
 
@@ -104,8 +109,8 @@ class ProfileMixin:
         Returns
         -------
         weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster, one column per feature; with `feature_groups` one per
-            variable.
+            One row per cluster and one column per feature; with `feature_groups`, one column
+            per variable.
         """
         check_is_fitted(self)
         weights = variable_weights(self)
@@ -113,7 +118,7 @@ class ProfileMixin:
         return pd.DataFrame(weights, index=index, columns=variable_names(self))
 
     def _profiled(self, X):
-        """Return the estimator with labels and weights, and the rows in its format."""
+        """Return the estimator that assigns the rows, and the rows in the format it takes."""
         return self, X
 
     def _profile_columns(self):
@@ -128,7 +133,7 @@ class ProfileMixin:
 def _sums_of(model, X, sample_weight):
     if is_dask(X):
         return distributed().profile(model, X, sample_weight)
-    # Both functions check the column names, so both get the original rows.
+    # Both functions check the column names, so both get `X` as it was given.
     labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, values, model)
@@ -144,7 +149,7 @@ def feature_names(estimator):
 
 
 def variable_names(estimator):
-    """Return the names of the variables of an estimator: groups of features, or features."""
+    """Return the names of the variables of an estimator; without groups, of the features."""
     labels = getattr(estimator, "feature_groups_", None)
     return feature_names(estimator) if labels is None else list(dict.fromkeys(labels.tolist()))
 
@@ -155,7 +160,7 @@ def variable_weights(estimator):
 
 
 def profile_sums(X, labels, n_clusters, sample_weight=None) -> ProfileSums:
-    """Compute sums over rows, leaving out rows of weight 0."""
+    """Compute the ProfileSums of rows; rows of weight 0 are left out."""
     parts = [_empty_sums(n_clusters, X.shape[1])]
     for rows in gen_batches(len(X), ROWS):
         weight = None if sample_weight is None else sample_weight[rows]
@@ -181,7 +186,7 @@ def _empty_sums(n_clusters, n_columns):
 
 
 def _total(weights):
-    """Sum weights, or raise if their sum is too large."""
+    """Return the sum of weights; raise if it is too large."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if total > LARGEST:
@@ -221,7 +226,7 @@ def _batch_sums(X, labels, n_clusters, sample_weight):
 
 
 def _merge_two(a, b):
-    """Merge two sums by Chan, Golub and LeVeque's update, which avoids cancellation."""
+    """Merge two ProfileSums by Chan, Golub and LeVeque's update, which avoids cancellation."""
     observed = a.observed + b.observed
     share = b.observed / np.where(observed > 0, observed, 1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -242,8 +247,8 @@ def _overall(sums):
     whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
-    # The mean is computed anew, because merging clusters one by one would round the shares of
-    # categories.
+    # The mean is computed again, because the cluster-by-cluster merger adds rounding errors to
+    # the shares of categories.
     if (sums.observed == sums.mass[:, None]).all():
         return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
     total = np.where(whole.observed > 0, whole.observed, 1)
@@ -266,8 +271,9 @@ def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataF
 
     `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
     (variable, category) for each column. The category is None for numbers; otherwise the
-    column is 1 for rows of this category and 0 for others. `units` has "date" for variables
-    that are days since 1970-01-01, and "duration" for those that are numbers of days.
+    column is 1 for rows of this category and 0 for others. `units` maps the names of variables
+    that are days since 1970-01-01 to "date", and of those that are numbers of days to
+    "duration".
     """
     k, m = weights.shape
     whole = _overall(sums)
@@ -279,7 +285,7 @@ def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataF
     overall_spread = _spread(whole)[0]
     is_category = np.array([category is not None for _, category in columns])
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        # The rest of the rows has the centre (overall - share * center) / (1 - share).
+        # The centre of the other rows is (overall - share * center) / (1 - share).
         from_rest = (center - overall) / (1 - observed_share)
         difference = np.where(overall_spread > 0, from_rest / overall_spread, 0.0 * from_rest)
     order = _order(difference)
@@ -319,15 +325,18 @@ def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataF
 def _order(difference):
     """Return the order of the columns of each cluster by decreasing absolute difference.
 
-    Of columns that tie, those with positive differences come first. The two categories of a
-    binary variable tie, up to rounding.
+    Differences are rounded first. Of equal ones, positive differences come before negative
+    ones: the two categories of a binary variable have opposite differences.
     """
     size = np.round(np.nan_to_num(np.abs(difference), nan=-1.0, posinf=np.inf), 9)
     return np.lexsort((-np.nan_to_num(difference), -size), axis=1)
 
 
 def decimals_for(spread) -> int | None:
-    """Return how many decimals resolve a quarter of the spread; None if it is 0 or infinite."""
+    """Return the number of decimals needed to show a quarter of the spread.
+
+    Return None if the spread is 0 or infinite.
+    """
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))
@@ -340,12 +349,13 @@ def amount(value, decimals=None) -> str:
     size = abs(value)
     if decimals is None or size >= 1e9 or decimals > 6:
         return f"{value:.4g}"
-    # Round to 12 digits first, so that rounding errors do not decide ties; + 0 turns -0 into 0.
+    # Rounding to 12 digits first removes rounding errors, which could otherwise decide how a
+    # tie is rounded. Adding 0.0 turns -0.0 into 0.0.
     return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
 
 
 def percent(share) -> str:
-    """Format a share; 0% and 100% mean exactly none and all."""
+    """Format a share in percent; only shares of exactly 0 and 1 become 0% and 100%."""
     if 0 < share <= 0.005:
         return "<1%"
     if 0.995 <= share < 1:
@@ -362,7 +372,7 @@ def date_text(days, decimals=None) -> str:
 
 
 def amount_in(unit, value, decimals=None) -> str:
-    """Format a number, a date or a duration; `unit` is None, "date" or "duration"."""
+    """Format a number (`unit` None), a date ("date") or a duration ("duration")."""
     if unit is None or not np.isfinite(value):
         return amount(value, decimals)
     if unit == "date":
@@ -392,16 +402,16 @@ class Portrait(NamedTuple):
 def portraits(frame, most=3) -> list[Portrait]:
     """Select the most informative rows of a profile for each cluster.
 
-    `different` has the variables on which the cluster differs notably from the rest, largest
-    difference first. `compact` has the variables with the highest weights above the mean; it
-    is empty if all weights are about equal.
+    `different` has up to `most` variables on which the cluster differs notably from all other
+    rows, largest difference first. `compact` has up to `most` variables with a weight above
+    the mean, highest weight first; it is empty if all weights are about equal.
     """
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):
         notable = rows[rows["difference"].abs() >= NOTABLE].drop_duplicates("variable")
         weighed = rows
         if (rows.groupby("variable")["weight"].nunique() == 1).all():
-            # Categories share the weight of their variable.
+            # The categories of a variable share its weight, so one row per variable suffices.
             weighed = rows.drop_duplicates("variable").assign(category=None)
         weights = weighed["weight"]
         heavy = weighed[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]

@@ -1,6 +1,6 @@
-"""Progress of fits and of the command: a bar on terminals and in notebooks.
+"""Progress of fits and of the command.
 
-Other streams get a line every few seconds.
+It is shown as a bar on terminals and in notebooks, and as occasional lines on other streams.
 """
 
 import shutil
@@ -9,25 +9,25 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SECONDS = 10  # seconds between two lines, where there is no bar
-REDRAW = 0.1  # seconds between two drawings of a bar
-WIDTH = 32  # characters of a bar, fewer on narrow terminals
-# Callback that takes the number of completed steps, the total number of steps and the name of
-# the phase; it is called in the caller's thread. Programs set it to show the progress of fits.
+SECONDS = 10  # seconds between two lines, if there is no bar
+REDRAW = 0.1  # seconds between two updates of a bar
+WIDTH = 32  # length of a bar in characters; on narrow terminals it is shorter
+# Function that shows the progress, or None. Its arguments are the number of completed steps,
+# the total number of steps and the name of the phase. It is called in the caller's thread.
 PROGRESS: ContextVar = ContextVar("progress", default=None)
-# Name of the current phase.
+# Name of the current phase of the fit.
 PHASE: ContextVar = ContextVar("phase", default="starts")
 
 
 def report(done, total):
-    """Report that `done` of `total` steps of the current phase have ended."""
+    """Report that `done` of `total` steps of the current phase are complete."""
     if (show := PROGRESS.get()) is not None:
         show(done, total, PHASE.get())
 
 
 @contextmanager
 def phase(words):
-    """Set the name of the phase for reports from the body."""
+    """Set the name of the phase for reports within the `with` block."""
     token = PHASE.set(words)
     try:
         yield
@@ -37,7 +37,10 @@ def phase(words):
 
 @contextmanager
 def shown(verbose):
-    """Show the progress of the fits in the body if `verbose` is 1 and no caller shows it."""
+    """Show the progress of fits in the `with` block if `verbose` is 1.
+
+    Do nothing if a caller already shows it.
+    """
     if int(verbose) != 1 or PROGRESS.get() is not None or sys.stderr is None:
         yield
         return
@@ -47,7 +50,7 @@ def shown(verbose):
 
 @contextmanager
 def showing(display):
-    """Show the progress of the fits in the body with a Bar or Lines."""
+    """Show the progress of fits in the `with` block with a Bar or Lines."""
     token = PROGRESS.set(display)
     try:
         yield
@@ -69,14 +72,14 @@ def bar_or_lines(stream):
 
 
 def can_rewrite(stream):
-    """Check whether a line on this stream can be rewritten: on a terminal or in a notebook."""
+    """Check whether a stream is a terminal or a notebook, where a line can be rewritten."""
     return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
 
 
 class Bar:
-    """A progress bar on one line that is rewritten.
+    """A progress bar on a line that is rewritten.
 
-    With `keep`, the line of a completed phase stays and shows its duration.
+    With `keep`, the line of a completed phase stays and shows the duration of the phase.
     """
 
     def __init__(self, stream, keep=True):
@@ -84,7 +87,7 @@ class Bar:
         self.words, self.drawn, self.length = None, -float("inf"), 0
 
     def __call__(self, done, total, words, more=None):
-        """Show `done` of `total`; `more` replaces the remaining time."""
+        """Show `done` of `total` steps and the time left, or the text `more` instead of it."""
         now = time.monotonic()
         if words != self.words:
             self.close()
@@ -127,7 +130,7 @@ class Bar:
 
 
 class Lines:
-    """Progress as lines at intervals; with `keep`, also a line at the end of each phase."""
+    """Progress as a line from time to time; with `keep`, also at the end of each phase."""
 
     def __init__(self, tell, keep=True, seconds=None):
         self.tell, self.keep = tell, keep
@@ -154,10 +157,10 @@ class Lines:
 
 
 def _time(done, total, seconds):
-    """Format the estimated time left, or the duration if all steps have ended."""
+    """Format the estimated time left, or the duration if all steps are complete."""
     if done >= total:
         return f"{seconds:.1f} s" if seconds < 60 else span(seconds)
-    # No estimate from the first step, which may include compilation.
+    # The first step gives no estimate, because it may include compilation.
     return "" if done < 2 else f"{span(seconds / done * (total - done))} left"
 
 

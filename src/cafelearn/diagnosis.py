@@ -11,16 +11,17 @@ __all__ = ["DiagnosisWarning", "Finding"]
 
 SEVERE, NOTE = "severe", "note"
 
-# A cluster with at least this share of the rows gives the finding "collapsed".
+# Finding "collapsed": one cluster has at least this share of the rows.
 COLLAPSED = 0.9
-# A feature with at least this share of a cluster's weight gives "one-feature".
+# Finding "one-feature": one feature has at least this share of the weight of a cluster.
 DOMINANT = 0.9
-# A mean agreement (ARI) below this gives "disagreement".
+# Finding "disagreement": the mean agreement (adjusted Rand index) of the chosen candidate with
+# those that differ from it only in p is below this.
 DISAGREE = 0.5
-# Ranges and spreads that differ by this factor or more give "scales". Both must differ: after
-# RangeScaler the ranges agree, after StandardScaler the spreads.
+# Finding "scales": both the ranges and the spreads of the features differ by this factor or
+# more. After RangeScaler the ranges are equal, after StandardScaler the spreads.
 UNSCALED = 20.0
-# A constant offset of more than this many times the mean dispersion gives "offset".
+# Finding "offset": a constant offset is more than this many times the mean dispersion.
 DROWNED = 100.0
 # Advice of the finding "scales".
 SCALE = (
@@ -52,7 +53,7 @@ class Finding(NamedTuple):
     severity : {"severe", "note"}
         Severe findings are also issued as a :class:`DiagnosisWarning`.
     message : str
-        The finding as a sentence.
+        The finding in words, in some cases with advice.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def check_sizes(sizes):
     parts = float((sizes / largest).sum())
     n_rows = largest * parts
     if k > 1 and 1 / parts >= COLLAPSED:
-        # With very small or very large sample weights their sum is not a number of rows.
+        # A very small or very large sum of sample weights is not shown as a number of rows.
         counts = f" ({largest:,.0f} of {n_rows:,.0f})" if 1 <= n_rows < 1e15 else ""
         yield Finding(
             "collapsed",
@@ -129,7 +130,7 @@ def check_weights(model, names=None):
 
 def check_scales(model, names=None, advice=SCALE):
     """Yield a finding if the features of a MinkowskiWeightedKMeans have different scales."""
-    ranges = getattr(model, "_ranges", None)  # missing in older model files
+    ranges = getattr(model, "_ranges", None)  # older model files lack it
     if ranges is None:
         return
     mass, centers, p = model._mass[:, None], model.cluster_centers_, float(model.p)
@@ -160,8 +161,8 @@ def check_scales(model, names=None, advice=SCALE):
 def check_choice(candidates, family):
     """Yield findings about the choice among the candidates of CAFE.
 
-    `candidates` is its `candidates_`. `family` contains the positions of the candidates that
-    differ from the chosen one only in p, including the chosen one.
+    `candidates` is the data frame ``CAFE.candidates_``. `family` has the positions of the
+    chosen candidate and of those that differ from it only in p.
     """
     chosen = candidates[candidates["chosen"]].iloc[0]
     if chosen["weighting"] == "uniform" and candidates["weighting"].nunique() > 1:
@@ -184,7 +185,10 @@ def check_choice(candidates, family):
 
 
 def check_structure_found(structure):
-    """Yield a finding if the structure test found no structure; None means no test."""
+    """Yield a finding if the permutation test found no cluster structure.
+
+    `structure` is the result of the test, or None if there was no test.
+    """
     if structure is not None and not structure.found:
         yield Finding(
             "no-structure",

@@ -16,21 +16,24 @@ from cafelearn._variables import variable_codes
 
 __all__ = ["explain"]
 
+# Columns that are shown in the units of the data.
 SHOWN = ("value", "first_center", "second_center")
+# Dates closer together than this are shown with the time of day.
 FEW_DAYS = 3
+# Columns in the units of the p-th power of the distance.
 TERMS = ["first_term", "second_term", "contribution"]
-# Powers of two with exponents up to this size can be summed without overflow or underflow.
+# Powers of two with exponents up to this size can be added without overflow or underflow.
 ORDINARY = 800
 
 
 def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     """Compute the contribution of each feature to the assignment of a row.
 
-    The p-th power of the distance to a centre is a sum over features, and so is the
-    difference ``d_second**p - d_first**p``, where d_first is the distance to the nearest
-    centre and d_second the distance to the second nearest. Features with a positive
-    contribution favour the cluster of the row, features with a negative contribution the other
-    cluster. Shares are normalised contributions: their absolute values sum to 1.
+    Let d_first be the distance of the row to the nearest centre, and d_second its distance to
+    the second nearest. The p-th power of a distance is a sum over features, and so is
+    ``d_second**p - d_first**p``. The contribution of a feature is its term in this difference.
+    Features with a positive contribution favour the cluster of the row; features with a
+    negative contribution favour the other cluster.
 
     Parameters
     ----------
@@ -50,20 +53,20 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
         - ``first_term``, ``second_term`` : the terms of the feature in ``d_first**p`` and
-          ``d_second**p``; for a missing value the mean term of the members of the cluster;
+          ``d_second**p``; for a missing value, the mean term of the members of the cluster;
         - ``contribution`` : ``second_term - first_term``;
         - ``share`` : ``contribution / sum(abs(contribution))``; correct even if terms
           overflow to infinity.
 
-        With `feature_groups`, as in a TabularCAFE, there is one row per variable, whose terms
+        With `feature_groups`, as in a TabularCAFE, there is one row per variable, and its terms
         are sums over its features. An additional column ``category`` contains the category of
-        the row, or None for variables of one feature; value and centres are those of the
-        category's column.
+        the explained row; it is None for variables of one feature and for missing values. The
+        value and the centres are those of the encoded column of this category.
 
-        The ``attrs`` of the frame are ``first`` and ``second`` (the clusters),
+        The ``attrs`` of the frame are ``first`` and ``second`` (the two clusters),
         ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio), ``p`` and
-        ``units`` ("date" or "duration" by name, for variables of a TabularCAFE that are days
-        since 1970-01-01 or numbers of days).
+        ``units``. ``units`` is a dict from variables of a TabularCAFE to "date", for days since
+        1970-01-01, or "duration", for numbers of days.
 
     See Also
     --------
@@ -97,7 +100,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
     pair = [first, second]
     centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # Converted after `transform` and `predict`, which check the column names of a frame.
+    # Convert `scaled` only now: `transform` and `predict` check the column names of a frame.
     x = np.asarray(scaled, dtype=np.float64)[0]
     gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
     terms, unit = _terms(x, centers, weights, model.p, gaps)
@@ -138,7 +141,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
 
 
 def values_shown(found: pd.DataFrame) -> pd.DataFrame:
-    """Return value and centres of a result of :func:`explain` as text, one row per feature."""
+    """Return the values and centres of a result of :func:`explain` as text."""
     units = found.attrs.get("units", {})
     rows = []
     for name, row in found.iterrows():
@@ -148,7 +151,7 @@ def values_shown(found: pd.DataFrame) -> pd.DataFrame:
             own = category if numbers[0] > 0 else f"not {category}"
             rows.append([own, *(f"{category} {percent(share)}" for share in numbers[1:])])
         elif unit is not None:
-            # Times of day matter if the three are within a few days.
+            # Show the time of day if the value and the centres are within a few days.
             decimals = 1 if np.nanmax(numbers) - np.nanmin(numbers) < FEW_DAYS else 0
             rows.append([_known(x, amount_in(unit, x, decimals)) for x in numbers])
         else:
@@ -163,10 +166,10 @@ def _known(number, text):
 def _terms(x, centers, weights, p, gaps=None):
     """Compute the terms of both distances, and the power of two by which x was multiplied.
 
-    The power is 1 unless the terms would overflow or underflow. A missing value counts as a
-    value at the distance given in `gaps`.
+    The power is 1 unless the terms would overflow or underflow. A missing value counts as the
+    distance given in `gaps`.
     """
-    # Halved first, because the difference of huge numbers may overflow.
+    # Halve first, because the difference of huge numbers may overflow.
     half = np.abs(x / 2 - centers / 2)
     if gaps is not None:
         half = np.where(np.isnan(half), gaps / 2, half)
@@ -182,17 +185,17 @@ def _terms(x, centers, weights, p, gaps=None):
 
 
 def _divided(terms, unit, p):
-    """Return the terms in the units of the data; they may be infinite or 0, but not NaN."""
+    """Convert terms to the units of the data; they may be infinite or 0, but not NaN."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         factor = np.float64(unit) ** -p
         return np.where(terms == 0, 0.0, terms * factor)
 
 
 def _by_variable(found, codes, variables):
-    """Reduce to one row per variable: sum the terms, and take all else from one column.
+    """Reduce `found` from one row per feature to one row per variable.
 
-    This is the column with the largest value, which for a one-hot variable is the column of
-    the row's category.
+    The terms are summed over the features of a variable. All other columns are those of the
+    feature with the largest value. For a one-hot variable, this is the row's category.
     """
     terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()
@@ -222,7 +225,7 @@ def _by_variable(found, codes, variables):
 
 
 def _place(estimator, X, row):
-    """Return the mwk-means model, scaler, given row, scaled row and feature names."""
+    """Return the clustering model, the scaler, the row, the scaled row and feature names."""
     if not isinstance(estimator, CAFE | TabularCAFE | MinkowskiWeightedKMeans):
         raise TypeError(
             "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
@@ -251,7 +254,7 @@ def _one_row(X, row):
 
 
 def _in_units(scaler, centers):
-    """Return centres in the units of the data; NaN if the scaler cannot be inverted."""
+    """Return centres in the units of the data; NaN if the scaler has no inverse."""
     if not hasattr(scaler, "inverse_transform"):
         return np.full_like(centers, np.nan)
     return np.asarray(scaler.inverse_transform(centers))
