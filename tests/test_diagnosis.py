@@ -53,6 +53,11 @@ class TestFindings:
         cafe = CAFE(3, n_permutations=0, random_state=0).fit(UNIFORM)
         assert "no-structure" not in codes(cafe)
 
+    def test_two_copies_are_needed(self):
+        assert CAFE(2, n_permutations=2, random_state=0).fit(BLOBS).diagnosis_ == []
+        with pytest.raises(ValueError, match="n_permutations"):
+            CAFE(2, n_permutations=1).fit(BLOBS)
+
     def test_collapsed_as_the_paper_does_on_digits(self):
         digits = load_digits().data
         with severe("in one of 10 clusters"):

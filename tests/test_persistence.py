@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._files import atomic_path, check_output
+from cafelearn._files import atomic_directory, atomic_path, check_output
 from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
 from cafelearn.persistence import HEADER, ModelFileError, _pack, load_model, save_model
@@ -235,6 +236,27 @@ class TestWriting:
         with pytest.raises(RuntimeError):
             fail()
         assert path.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_a_failure_leaves_the_old_directory(self, tmp_path, monkeypatch):
+        path, rename = tmp_path / "parts", Path.rename
+        path.mkdir()
+        (path / "a.txt").write_text("old")
+
+        def fail(self, target):
+            # The new directory cannot be moved into place.
+            if target == path and (self / "a.txt").read_text() == "new":
+                raise PermissionError
+            return rename(self, target)
+
+        def write():
+            with atomic_directory(path, ".txt", force=True) as temporary:
+                (temporary / "a.txt").write_text("new")
+                monkeypatch.setattr(Path, "rename", fail)
+
+        with pytest.raises(PermissionError):
+            write()
+        assert (path / "a.txt").read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
 
     def test_somebody_else_was_faster(self, tmp_path):

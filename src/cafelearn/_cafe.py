@@ -15,7 +15,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._candidates import (
@@ -194,8 +194,8 @@ class CAFE(
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
         Number of permuted copies of the data in the test of cluster structure, whose result is
-        part of `diagnosis_`; 0 skips the test. If the number of clusters is chosen, the choice
-        includes a test of structure, and `n_permutations` is ignored.
+        part of `diagnosis_`; at least 2, or 0 to skip the test. If the number of clusters is
+        chosen, the choice includes a test of structure, and `n_permutations` is ignored.
     n_jobs : int, default=None
         Number of threads, shared by all starts of all candidates. The result does not depend
         on it.
@@ -331,7 +331,10 @@ class CAFE(
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": MinkowskiWeightedKMeans._parameter_constraints["tol"],
         "early_stopping": ["boolean"],
-        "n_permutations": [Interval(Integral, 0, None, closed="left")],
+        "n_permutations": [
+            Options(Integral, {0}),
+            Interval(Integral, 2, None, closed="left"),
+        ],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
         "random_state": ["random_state"],

@@ -154,7 +154,11 @@ def atomic_directory(path, suffix: str, force: bool = False) -> Iterator[Path]:
             # A rename cannot replace a directory that is not empty.
             old = _beside(path)
             path.rename(old)
-            temporary.rename(path)
+            try:
+                temporary.rename(path)
+            except BaseException:
+                old.rename(path)
+                raise
             shutil.rmtree(old)
         else:
             temporary.rename(path)

@@ -4,12 +4,8 @@ import numpy as np
 
 from cafelearn._solver.kernels.compiling import CACHED, njit
 
-# The values of the parameter `rescaling`, each with the input of the extractor.
-RESCALINGS = {
-    "distances": "the rows and the log distances to all centres",
-    "origin": "w * x, with the weights of the row's cluster",
-    "centroid": "the rows, shrunk towards the centre of their cluster",
-}
+# The values of the parameter `rescaling`.
+RESCALINGS = ("distances", "origin", "centroid")
 # This fraction of the typical distance of a member from its centre is added to all distances
 # before logarithms are taken, because the logarithm of 0 is infinite.
 SHORTEST = 1e-3
