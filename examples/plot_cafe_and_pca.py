@@ -2,8 +2,8 @@
 CAFE and PCA on noisy data
 ==========================
 
-Two features of noisy data: those of PCA are dominated by noise, those of CAFE separate the
-classes.
+Extract two features from noisy data. Noise dominates the features of PCA; the features of CAFE
+separate the classes.
 """
 
 import matplotlib.pyplot as plt
@@ -17,16 +17,17 @@ from cafelearn.datasets import corrupt
 from cafelearn.plotting import EmbeddingDisplay
 
 # %%
-# Wine has three classes and 13 features. Noise as wide as the features themselves is added to
-# 12 of the 39 pairs of a class and a feature.
+# Wine has three classes and 13 features. The features are scaled to a range of 1. Gaussian
+# noise of standard deviation 1 is then added to 12 of the 39 pairs of a class and a feature.
 
 wine = load_wine()
 clean = RangeScaler().fit_transform(wine.data)
 X, _ = corrupt(clean, wine.target, noise_level=0.3, noise_scale=1.0, random_state=0)
 
 # %%
-# Extract two features in three ways. By default, CAFE extracts them from each row and its
-# distances to the centres; centroid rescaling shrinks each row towards its cluster's centre.
+# Extract two features in three ways. By default, CAFE extracts them from the rows and the
+# logarithms of their distances to the centres of the clusters. Centroid rescaling instead
+# shrinks each row towards the centre of its cluster.
 
 centroid = CAFE(3, n_components=2, rescaling="centroid", random_state=0)
 features = {
@@ -36,7 +37,9 @@ features = {
 }
 
 # %%
-# How well does k-means find the classes in these features? The colours are the true classes.
+# How well does k-means find the classes in these features? The adjusted Rand index (ARI) of
+# its clusters and the classes is 1 if they agree perfectly and about 0 if they agree only by
+# chance. Colours show the true classes.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
 for axis, (name, values) in zip(axes, features.items(), strict=True):
@@ -49,5 +52,5 @@ axes[0].legend(display.scatters_[0], [name.replace("_", " ") for name in wine.ta
 plt.show()
 
 # %%
-# Centroid rescaling emphasises the clusters that CAFE has found, whether they are real or
-# not. :doc:`plot_when_cafe_hurts` shows its effect on data without clusters.
+# Centroid rescaling emphasises the clusters that CAFE has found, whether or not they are real.
+# :doc:`plot_when_cafe_hurts` shows its effect on data without clusters.

@@ -2,7 +2,7 @@
 Theory on a fit
 ===============
 
-Check every claim of the paper on one fit, and plot the objective of a descent with its bounds.
+Check every claim of the paper on one fit, and plot the objective during a descent.
 """
 
 import warnings
@@ -16,9 +16,9 @@ from cafelearn.plotting import ObjectiveDisplay
 from cafelearn.theory import certificate, feature_weights, suppression_bound
 
 # %%
-# One of the data sets of the paper's Figures 1 and 2: three Gaussian clusters on four
+# The data set is like those of the paper's Figures 1 and 2: three Gaussian clusters on four
 # features, and four features of uniform noise. The claims are about the weights of Eq. 4, so
-# there is no offset.
+# ``dispersion_offset`` is 0.
 
 X, _ = mixture("mixture-1")
 model = MinkowskiWeightedKMeans(3, p=2, dispersion_offset=0, random_state=0).fit(X)
@@ -27,9 +27,9 @@ print(table[["measured", "bound", "verdict"]])
 print(f"\nall hold: {table.all_hold}")
 
 # %%
-# The objective after each iteration, for four exponents, with the bounds of Theorem 2 at the
-# end of the descent. Without an offset, weights can be extreme; warnings about them are
-# silenced.
+# Plot the objective after each iteration, for four exponents. The shaded range lies between
+# the bounds of Theorem 2 for the last iteration. Without an offset, weights can be extreme;
+# warnings about them are silenced.
 
 warnings.simplefilter("ignore", DiagnosisWarning)
 settings = PAPER | {"p": (1.1, 1.5, 2.0, 5.0), "dispersion_offset": 0, "n_init": 5}
@@ -38,8 +38,9 @@ ObjectiveDisplay.from_estimator(cafe)
 plt.show()
 
 # %%
-# Theorem 4 bounds the weight of a feature that is C times as dispersed as all others. For one
-# such feature among eight, the weight and its bound for growing C:
+# Theorem 4 bounds the weight of a feature whose dispersion is at least C times that of every
+# other feature. Print the weight and its bound for growing C, for eight features of which
+# seven have equal dispersions. The bound is then reached.
 
 for p in (1.5, 2.0, 5.0):
     rows = []

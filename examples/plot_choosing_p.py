@@ -2,7 +2,7 @@
 Choosing the exponent
 =====================
 
-The effect of the exponent on the weights, and two ways to choose it without classes.
+Show the effect of the exponent p on the weights, and choose p without known classes.
 """
 
 import matplotlib.pyplot as plt
@@ -13,6 +13,10 @@ from cafelearn import CAFE, PAPER, RangeScaler
 from cafelearn.datasets import corrupt, load
 from cafelearn.plotting import AgreementDisplay
 
+# %%
+# Add noise to Iris and cluster it with seven exponents. The other settings are the paper's,
+# with fewer starts.
+
 data = load("iris")
 X, _ = corrupt(RangeScaler().fit_transform(data.data), data.target, 0.2, 1.0, random_state=3)
 exponents = (1.1, 1.3, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -20,14 +24,16 @@ settings = PAPER | {"p": exponents, "n_init": 20}
 cafe = CAFE(n_clusters=3, random_state=0, **settings).fit(X)
 
 # %%
-# Each exponent gives its own clustering. In practice the classes are not known, but the
-# agreement between the clusterings can be measured. ``selection="agreement"``, the paper's
-# rule, chooses the clustering with the largest sum of agreements with the others.
+# Each exponent gives a different clustering. In practice the classes are unknown, but the
+# agreement between two clusterings can be measured by their adjusted Rand index (ARI).
+# ``selection="agreement"``, the paper's rule, chooses the clustering with the largest sum of
+# agreements with the others.
 
 _ = AgreementDisplay.from_estimator(cafe)
 
 # %%
-# In this example the classes are known, so the choice can be checked.
+# In this example the classes are known, so the choice can be checked: ``ari`` is the agreement
+# of each clustering with the classes.
 
 table = cafe.candidates_[["p", "score", "chosen"]]
 print(
@@ -37,14 +43,15 @@ print(
 )
 
 # %%
-# ``selection="likelihood"``, the default, chooses by the column ``score``. The models are the
-# same, so only the choice can differ.
+# ``selection="likelihood"``, the default, chooses the clustering with the highest ``score``.
+# The candidates are the same, so only the choice can differ.
 
 by_score = CAFE(3, random_state=0, **settings | {"selection": "likelihood"}).fit(X)
 print(f"by agreement: p = {cafe.p_:g}, by likelihood: p = {by_score.p_:g}")
 
 # %%
-# Small exponents put nearly all weight of a cluster on a few features; large ones spread it.
+# Small exponents give nearly all weight of a cluster to a few features. Large exponents give
+# similar weights to all features.
 
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(exponents)))

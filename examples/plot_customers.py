@@ -2,7 +2,8 @@
 Customers: a raw table
 ======================
 
-Four kinds of customers in a table with an identifier, a date, categories and gaps.
+Find four kinds of customers in a table with an identifier, a date, categories and missing
+values.
 """
 
 import matplotlib.pyplot as plt
@@ -14,10 +15,10 @@ from cafelearn import CAFE, TabularCAFE
 from cafelearn.plotting import WeightsDisplay
 
 # %%
-# The table is generated, so the true kind of each customer is known. Customers of one kind are
-# alike on some columns and as varied as all customers on the others: businesses pay by invoice
-# during working hours, families order often and buy food, bargain hunters wait for discounts,
-# newcomers registered in recent months.
+# The table is generated, so the true kind of each customer is known. Businesses pay by invoice
+# and order during working hours, families order often and buy food, bargain hunters wait for
+# discounts, and newcomers registered in recent months. On the columns that do not characterise
+# their kind, customers take any value.
 
 rng = np.random.default_rng(7)
 KINDS = {"business": 150, "family": 350, "bargain hunter": 250, "newcomer": 150}
@@ -26,7 +27,7 @@ n = len(truth)
 
 
 def mostly(usual, others, share=0.9):
-    """Draw a column: the usual value in most rows of some kinds, random values elsewhere."""
+    """Draw a column: the usual value of a kind in most of its rows, random values elsewhere."""
     chosen = rng.choice(others, n)
     for kind, value in usual.items():
         chosen = np.where((truth == kind) & (rng.random(n) < share), value, chosen)
@@ -34,7 +35,7 @@ def mostly(usual, others, share=0.9):
 
 
 def about(usual, low, high, spread):
-    """Draw a column: values near the usual one in some kinds, uniform values elsewhere."""
+    """Draw a column: values near the usual one of a kind, uniform values in other kinds."""
     values = rng.uniform(low, high, n)
     for kind, value in usual.items():
         values = np.where(truth == kind, rng.normal(value, spread, n), values)
@@ -62,15 +63,15 @@ print(customers.head(4).to_string())
 
 # %%
 # No preparation is needed. The content of a column determines its treatment: the identifier is
-# left out, the date becomes a number of days, and a categorical column is one variable,
-# however many categories it has.
+# left out, the date becomes a number of days, and a categorical column counts as one variable,
+# however many categories it has. Missing values are replaced by the median.
 
 model = TabularCAFE(CAFE(4, n_components=2, random_state=0), impute="median").fit(customers)
 print(model.encoder_.treatments_.to_string())
 
 # %%
-# The profile describes each cluster in the units of the table. The three largest
-# differences from the other customers:
+# The profile describes each cluster in the units of the table. Print the three variables on
+# which it differs most from the other customers.
 
 profile = model.profile_frame(customers)
 for cluster, rows in profile.groupby("cluster"):
@@ -78,8 +79,8 @@ for cluster, rows in profile.groupby("cluster"):
     print("\n".join(f"  {words}" for words in rows["description"].head(3)))
 
 # %%
-# Weights show on which variables a cluster is compact. On a variable with a low weight, its
-# members vary as much as all customers.
+# The weights show on which variables a cluster is compact. A low weight means that the members
+# of the cluster vary widely on the variable.
 
 names = pd.crosstab(model.labels_, truth).idxmax(axis=1)
 weights = model.weights_frame()
@@ -89,5 +90,5 @@ WeightsDisplay(weights).plot()
 plt.show()
 
 # %%
-# **Result:** CAFE found the four kinds of customers, each by different columns. No single
-# column separates all of them, and no column had to be removed, encoded or scaled by hand.
+# **Result:** CAFE found the four kinds of customers, each characterised by different columns.
+# No single column separates all four. No column had to be removed, encoded or scaled by hand.

@@ -2,7 +2,7 @@
 Expression data: more genes than samples
 ========================================
 
-Four subtypes in 120 samples of 2,000 genes, and the genes that mark each of them.
+Find four subtypes in 120 samples of 2,000 genes, and the genes that characterise each subtype.
 """
 
 import matplotlib.pyplot as plt
@@ -15,10 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from cafelearn import CAFE
 
 # %%
-# The data are generated as logarithms of expression. Each subtype has 40 marker genes, whose
-# expression is raised and varies little in its samples; in other samples these genes vary
-# like any other. There are 17 times as many genes as samples, and 92% of the genes are
-# unrelated to the subtypes.
+# The values are generated; they represent logarithms of expression levels. Each subtype has 40
+# marker genes. In samples of the subtype, their expression is raised and varies little; in all
+# other samples they vary like any other gene. There are 17 times as many genes as samples, and
+# 92% of the genes are unrelated to the subtypes.
 
 rng = np.random.default_rng(4)
 n_samples, n_genes, n_markers = 120, 2000, 40
@@ -32,10 +32,10 @@ for kind in range(4):
 table = pd.DataFrame(X, columns=genes)
 
 # %%
-# The number of genes is not limited, but CAFE extracts at most as many features as there are
-# samples. Clusters as clear as these are also found by k-means, but k-means does not show
-# which genes characterise a cluster. By default, CAFE also tries equal weights and may choose
-# them; ``weighting="cluster"`` excludes them.
+# k-means also finds clusters as clear as these, but it does not show which genes characterise
+# a cluster. By default, CAFE also tries equal weights and may choose them;
+# ``weighting="cluster"`` excludes them. The number of genes is not limited, but by default CAFE
+# extracts at most as many features as there are samples.
 
 cafe = CAFE(4, weighting="cluster", n_permutations=5, random_state=0).fit(table)
 plain = KMeans(4, n_init=20, random_state=0).fit_predict(StandardScaler().fit_transform(X))
@@ -45,18 +45,20 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
 print(f"features extracted: {cafe.transform(table).shape[1]}")
 
 # %%
-# The genes with the highest weights in each cluster. How many are markers of its subtype?
+# Select the 40 genes with the highest weights in each cluster. How many of them are markers of
+# the subtype?
 
 weights = cafe.weights_frame()
 subtype_of = pd.crosstab(cafe.labels_, subtype).idxmax(axis=1)
 chosen = [weights.iloc[cluster].nlargest(n_markers).index for cluster in range(4)]
 for cluster, top in enumerate(chosen):
     right = np.isin(top, genes[markers[subtype_of[cluster]]]).sum()
-    print(f"cluster {cluster}: {right} of the {n_markers} heaviest genes are markers")
+    print(f"cluster {cluster}: {right} of the {n_markers} top genes are markers")
 
 # %%
-# Draw the samples, sorted by cluster, and the ten genes with the highest weights in each
-# cluster: blocks on the diagonal are genes that are raised in one cluster only.
+# Draw the expression of the ten genes with the highest weights in each cluster, with the
+# samples sorted by cluster. Dark red blocks on the diagonal are genes that are raised in one
+# cluster only.
 
 order = np.argsort(cafe.labels_, kind="stable")
 shown = [gene for top in chosen for gene in top[:10]]
@@ -71,11 +73,11 @@ for edge in (10, 20, 30):
     axes.axhline(edge - 0.5, color="black", lw=1)
 middle = edges - np.bincount(cafe.labels_) / 2
 axes.set_xticks(middle, [f"cluster {cluster}" for cluster in range(4)])
-axes.set_yticks(np.arange(4) * 10 + 4.5, [f"heaviest genes\nof cluster {l}" for l in range(4)])
-figure.colorbar(image, label="expression, logarithm")
+axes.set_yticks(np.arange(4) * 10 + 4.5, [f"top genes of\ncluster {l}" for l in range(4)])
+figure.colorbar(image, label="logarithm of the expression")
 plt.show()
 
 # %%
-# **Result:** with many more genes than samples, CAFE finds the same subtypes as k-means, and
-# also the genes that characterise each of them: nearly all genes with the highest weights are
-# true markers.
+# **Result:** with many more genes than samples, CAFE finds the same subtypes as k-means. It
+# also finds the genes that characterise each subtype: nearly all genes with the highest weights
+# are true markers.

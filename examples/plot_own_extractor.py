@@ -2,7 +2,8 @@
 Your own extractor
 ==================
 
-Any transformer can extract the features. This one selects columns instead of combining them.
+Any scikit-learn transformer can extract the features. The extractor of this example selects
+columns instead of combining them.
 """
 
 import matplotlib.pyplot as plt
@@ -17,12 +18,14 @@ from cafelearn import CAFE, RangeScaler
 from cafelearn.datasets import corrupt
 
 # %%
-# The rescaling shrinks a column in the clusters where it is noise. A column that still has a
-# large variance has high weights or differs between clusters.
+# The paper's rescaling multiplies each row by the weights of its cluster. This shrinks a column
+# in the clusters where it is noise. A column that still has a large variance afterwards has
+# high weights or differs between clusters, so the extractor keeps the columns with the largest
+# variance.
 
 
 class WidestFeatures(TransformerMixin, BaseEstimator):
-    """Keep the features of the largest variance."""
+    """Select the features with the largest variance."""
 
     def __init__(self, n_components=2):
         self.n_components = n_components
@@ -39,7 +42,7 @@ class WidestFeatures(TransformerMixin, BaseEstimator):
 
 
 # %%
-# On noisy data, compare this extractor within CAFE with the same selection without CAFE.
+# Compare the selection with CAFE and without CAFE on noisy data.
 
 data = load_wine()
 names = np.array(data.feature_names)
@@ -48,7 +51,7 @@ X, _ = corrupt(clean, data.target, noise_level=0.4, noise_scale=1.0, random_stat
 scaled = RangeScaler().fit_transform(X)
 
 plain = WidestFeatures(4).fit(scaled)
-# The default rescaling would add distances to the columns to select from.
+# With the default rescaling, the extractor could also select distances to the centres.
 cafe = CAFE(3, n_components=4, extractor=WidestFeatures(), rescaling="origin", random_state=0)
 cafe.fit(X)
 for name, features, chosen in (
@@ -60,7 +63,8 @@ for name, features, chosen in (
     print(f"{name:12s} ARI {score:.2f}: {', '.join(names[chosen])}")
 
 # %%
-# Variance of each column before and after the rescaling, each as a share of the sum.
+# Plot the variance of each column before and after the rescaling, as a share of the sum over
+# all columns.
 
 before = scaled.var(axis=0)
 after = cafe.rescale(X).var(axis=0)

@@ -2,7 +2,7 @@
 Reading the weights
 ===================
 
-Show the weights as a heat map and in words, and explain the cluster of a single row.
+Show the weights as a heat map and as text, and explain the cluster of a single row.
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,15 @@ wine = load_wine(as_frame=True)
 cafe = CAFE(n_clusters=3, weighting="cluster", n_init=20, random_state=0).fit(wine.data)
 
 # %%
-# Weights sum to 1 in each cluster. With 13 features, equal weights would be 1/13 = 0.08, which
-# is marked on the colour bar. Features are sorted by how much their weights differ between
-# clusters.
+# In each cluster the weights sum to 1. With 13 features, equal weights would be 1/13 = 0.08;
+# this value is marked on the colour bar. Features are sorted by how much their weights differ
+# between the clusters.
 
 WeightsDisplay.from_estimator(cafe, sort_features=True)
 plt.show()
 
 # %%
-# The same in words: the features with the highest and the lowest weights in each cluster.
+# Print the features with the highest and the lowest weights in each cluster.
 
 for name, weights in cafe.weights_frame().iterrows():
     ordered = weights.sort_values()
@@ -37,9 +37,9 @@ for name, weights in cafe.weights_frame().iterrows():
     print(f"{name}\n  most:  {most}\n  least: {least}")
 
 # %%
-# How do the weights affect one row? The row with the smallest margin is nearly as close to
-# another cluster as to its own. Positive shares favour its own cluster, negative ones the
-# other.
+# How does each feature affect the cluster of one row? The row with the smallest margin is
+# almost as close to another centre as to its own. A positive share means that the feature
+# favours the row's own cluster, a negative share that it favours the other cluster.
 
 row = int(cafe.assignment_margin(wine.data).argmin())
 found = explain(cafe, wine.data, row)
@@ -50,7 +50,8 @@ print(
 print(found[["value", "first_center", "second_center", "share"]].round(3).to_string())
 
 # %%
-# The shares as bars: both sides are almost equal, which is why the row is in doubt.
+# Draw the shares as bars. The positive and the negative shares almost cancel out, so the
+# cluster of the row is doubtful.
 
 ExplanationDisplay(found).plot(max_features=13)
 plt.show()

@@ -2,7 +2,7 @@
 A report from a notebook
 ========================
 
-One HTML file with everything about a fit, to send to people without Python.
+Write one HTML file that describes a fit, for readers without Python.
 """
 
 from pathlib import Path
@@ -19,8 +19,9 @@ wine = load_wine(as_frame=True)
 cafe = CAFE(n_clusters=3, n_components=2, n_init=20, random_state=0).fit(wine.data)
 
 # %%
-# The file needs neither network nor server. It contains names, statistics and the extracted
-# features, not the data. An existing file is replaced only with ``force=True``.
+# The file can be opened without a network connection or a server. It contains names, statistics
+# and the extracted features, but not the data. An existing file is replaced only with
+# ``force=True``.
 
 path = write_fit_report(
     cafe,
@@ -33,9 +34,9 @@ path = write_fit_report(
 print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 # %%
-# In a notebook, ``IPython.display.IFrame(path, width="100%", height=600)`` shows the report
-# below the cell if the file is in the folder of the notebook. Its charts are also available as
-# matplotlib figures:
+# If the file is in the directory of a notebook,
+# ``IPython.display.IFrame(path, width="100%", height=600)`` shows the report below the cell.
+# The charts of the report are also available as matplotlib figures:
 
 EmbeddingDisplay.from_estimator(cafe, wine.data, y=wine.target_names[wine.target])
 plt.show()

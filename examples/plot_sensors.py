@@ -2,7 +2,7 @@
 Sensors that work in some modes only
 ====================================
 
-Find the modes of a machine, and for each mode the sensors to rely on.
+Find the operating modes of a machine, and the sensors that are reliable in each mode.
 """
 
 import matplotlib.pyplot as plt
@@ -16,10 +16,11 @@ from cafelearn import CAFE
 from cafelearn.plotting import NoisePairsDisplay
 
 # %%
-# A pump runs in three modes. Twelve sensors are read every minute for 20 hours. Each sensor
-# has a level for each mode, but a third of the pairs of mode and sensor are useless: a flow
-# meter below its threshold while idle, a microphone that records only the machine next to it,
-# and so on. The readings of a useless pair are uniform over the sensor's range.
+# A pump runs in three modes, which its log records. Twelve sensors are read every minute for
+# 20 hours. A sensor usually has a typical level in each mode, but it may be useless in some
+# modes. For example, the flow while the pump is idle may be below the threshold of the flow
+# meter. A third of the 36 pairs of a mode and a sensor are useless; their readings are uniform
+# over the range of the sensor.
 
 rng = np.random.default_rng(1)
 MODES = ("idle", "normal", "boost")
@@ -37,8 +38,8 @@ readings = np.where(useless[mode], rng.uniform(0, 100, readings.shape), readings
 table = pd.DataFrame(readings, columns=SENSORS)
 
 # %%
-# Which mode was the machine in? k-means weights all sensors equally. CAFE finds the modes and,
-# for each mode, the sensors to rely on.
+# Cluster the readings without the log. k-means gives all sensors the same weight; CAFE gives
+# each sensor a weight in each mode.
 
 cafe = CAFE(3, random_state=0).fit(table)
 scaled = StandardScaler().fit_transform(table)
@@ -47,8 +48,8 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
 
 # %%
-# Top: the signal of the sensor that is useless in the most modes. Bottom: the modes found by
-# CAFE from all sensors, and the log of the machine.
+# Top: the readings of the sensor that is useless in the most modes. Bottom: the modes that CAFE
+# finds from all sensors, and those in the log.
 
 worst = int(useless.sum(axis=0).argmax())
 hours = np.arange(len(table)) / 60
@@ -65,25 +66,25 @@ plt.show()
 
 # %%
 # In practice it is not known which sensors are useless, but the weights show it. For each
-# cluster, list the sensors whose weight is less than a third of an equal share.
+# cluster, list the sensors whose weight is less than a third of 1/12, the equal weight.
 
 for cluster, row in cafe.weights_frame().iterrows():
     doubtful = row[row < 1 / 3 / len(row)].index
     print(f"{cluster}: do not rely on {', '.join(doubtful)}")
 
 # %%
-# In this example the useless sensors are known. A dark cell is a low weight, and a cross
-# marks a useless sensor.
+# In this example the useless sensors are known. Dark cells are low weights; crosses mark
+# useless pairs. If the weights ranked all useless pairs below all others, the printed
+# probability would be 100%; by chance it would be 50%.
 
 display = NoisePairsDisplay.from_estimator(
     cafe, useless, mode, class_names=MODES, feature_names=SENSORS
 )
-print(f"useless pairs ranked below the others: {display.ranked_right:.0%}")
+print(f"probability that a useless pair weighs less than another: {display.ranked_right:.0%}")
 plt.show()
 
 # %%
 # **Result:** the mode can be inferred from the sensors without a log, and for each mode
-# there is a list of sensors to repair or to ignore. Without the sensors that fail in some
-# mode, few would be left:
+# there is a list of sensors to repair or to ignore. Only a few sensors work in all modes:
 
 print(f"sensors that work in all modes: {(~useless.any(axis=0)).sum()} of {len(SENSORS)}")

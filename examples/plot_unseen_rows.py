@@ -2,8 +2,8 @@
 Unseen rows
 ===========
 
-A fitted CAFE scales a new row, assigns it to the nearest centre, rescales it and extracts its
-features. The assignment margin shows which assignments are doubtful.
+Assign new rows to the clusters of a fitted CAFE and extract their features. The assignment
+margin shows which assignments are doubtful.
 """
 
 import matplotlib.pyplot as plt
@@ -15,6 +15,10 @@ from cafelearn import CAFE, RangeScaler
 from cafelearn.datasets import corrupt, load
 from cafelearn.plotting import EmbeddingDisplay
 
+# %%
+# Add noise to Breast Cancer, fit CAFE to three quarters of the rows, and predict the clusters
+# of the others. Each new row is scaled as in the fit and assigned to the nearest centre.
+
 data = load("breast_cancer")
 X, _ = corrupt(RangeScaler().fit_transform(data.data), data.target, 0.4, 1.0, random_state=1)
 X_train, X_new, y_train, y_new = train_test_split(X, data.target, random_state=0)
@@ -24,16 +28,17 @@ print(f"training rows: ARI {adjusted_rand_score(y_train, cafe.labels_):.2f}")
 print(f"new rows:      ARI {adjusted_rand_score(y_new, cafe.predict(X_new)):.2f}")
 
 # %%
-# The new rows, coloured by cluster and by class. A class has the colour of the cluster that
-# contains most of its rows, so rows whose colours differ between the two plots are errors.
+# Draw the extracted features of the new rows, coloured by cluster and by class. A class has the
+# colour of the cluster that contains most of its rows, so a row whose colour differs between
+# the two plots is an error.
 
 names = np.array(data.target_names)[y_new]
 EmbeddingDisplay.from_estimator(cafe, X_new, y=names)
 plt.show()
 
 # %%
-# Errors are most frequent among rows with a small margin, which are almost as close to the
-# other centre as to their own.
+# A row with a small margin is almost as close to the other centre as to its own. Errors are
+# more frequent among the rows with the smallest margins than among the other rows.
 
 margin = cafe.assignment_margin(X_new)
 wrong = cafe.predict(X_new) != y_new

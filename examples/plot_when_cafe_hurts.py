@@ -2,7 +2,7 @@
 When not to use CAFE
 ====================
 
-Clusters without centres (stops along roads), and data without clusters.
+Two cases: clusters without centres, such as stops along roads, and data without clusters.
 """
 
 import warnings
@@ -24,8 +24,8 @@ warnings.simplefilter("ignore", DiagnosisWarning)  # the findings are printed be
 # -------------------------
 #
 # A van stops along three roads: one around the town, one that winds through it, and one along
-# the river. A road is a cluster, but it has no centre and is not compact on any coordinate, so
-# neither centres nor weights describe it.
+# the river. The stops on a road form a cluster, but they do not lie around a centre and are not
+# compact on any coordinate. Neither centres nor weights can describe such a cluster.
 
 rng = np.random.default_rng(0)
 angle, place, river = (
@@ -54,8 +54,8 @@ for axis, (name, labels) in zip(axes, found.items(), strict=True):
 plt.show()
 
 # %%
-# CAFE cannot detect that a description without centres would be better, but its diagnosis
-# reports problems with its own clusters:
+# CAFE cannot detect that a method without centres would be better, but its diagnosis reports
+# problems with its own clusters:
 
 for finding in cafe.diagnosis_:
     print(f"{finding.severity}: {finding.message}")
@@ -65,8 +65,8 @@ for finding in cafe.diagnosis_:
 # -----------
 #
 # The data is uniform noise in ten dimensions. With ``n_clusters=3`` CAFE finds three clusters,
-# as any k-means method would. The centroid rescaling then separates them in the features,
-# although the data has no clusters.
+# as any k-means method would. Centroid rescaling then separates these clusters in the extracted
+# features, although the data has none.
 
 X = np.random.default_rng(0).uniform(size=(300, 10))
 centroid = CAFE(3, n_components=2, rescaling="centroid", weighting="cluster", random_state=0)
@@ -84,12 +84,14 @@ for axis, (name, values) in zip(axes, features.items(), strict=True):
 plt.show()
 
 # %%
-# The diagnosis compares the rows with permuted copies. Its warning was silenced above.
+# The diagnosis compares the likelihood score of the rows with those of permuted copies, which
+# have no clusters. Its warning was silenced above.
 
 for finding in centroid.diagnosis_:
     print(f"{finding.severity}: {finding.message}")
 
 # %%
-# **Result:** check the diagnosis before the features, do not judge CAFE by how
-# well its features separate, and use a method without centres if the clusters have none.
-# :doc:`/guide/which_method` helps to choose, and :doc:`/guide/when_it_hurts` has more cases.
+# **Result:** check the diagnosis before you use the features. Clearly separated groups in the
+# features do not prove that there are clusters. If clusters have no centres, use a method
+# without centres. :doc:`/guide/which_method` helps to choose a method, and
+# :doc:`/guide/when_it_hurts` has more cases.
