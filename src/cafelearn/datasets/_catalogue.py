@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set: description, classes in the order of their codes, and categories."""
+    """Description of a data set, its classes in the order of their codes, and categories.
+
+    `categories` maps the name of each categorical attribute to its values.
+    """
 
     description: str
     classes: tuple[str, ...]
@@ -25,13 +28,13 @@ CATALOGUE = {
         "attributes and two classes were anonymised by the donor. Attributes 1, 4, 5, 6, "
         "8, 9, 11 and 12 are categorical. In the packaged copy attributes 2, 3 and 7 "
         "are stored without their decimal points (22.08 as 2208, 11.5 as 115), so these three "
-        "columns differ from the repository's." + _SOURCE,
+        "columns differ from those of the repository." + _SOURCE,
         classes=("0", "1"),
         categories={
             "a1": ("0", "1"),
             "a4": ("1", "2", "3"),
             "a5": _numbers(1, 14),
-            # The repository's documentation also allows 6, which does not occur.
+            # The repository's documentation also lists the value 6, which does not occur.
             "a6": ("1", "2", "3", "4", "5", "7", "8", "9"),
             "a8": ("0", "1"),
             "a9": ("0", "1"),
@@ -76,8 +79,8 @@ CATALOGUE = {
         classes=("cp", "im", "pp", "imU", "om", "omL", "imL", "imS"),
     ),
     "glass": Entry(
-        "Glass Identification: the refractive index and the content of eight oxides of 214 "
-        "pieces of glass, of six kinds." + _SOURCE,
+        "Glass Identification: the refractive index and the contents of eight oxides of 214 "
+        "pieces of glass of six kinds." + _SOURCE,
         classes=(
             "building_windows_float_processed",
             "building_windows_non_float_processed",
@@ -89,20 +92,20 @@ CATALOGUE = {
     ),
     "ionosphere": Entry(
         "Ionosphere: 351 radar returns, good or bad, each with 33 numbers that describe the "
-        "received signal. The second of the repository's 34 attributes is constant and left "
-        "out. The packaged copy is rounded to three decimals." + _SOURCE,
+        "received signal. The second of the repository's 34 attributes is left out, because it "
+        "is constant. The packaged copy is rounded to three decimals." + _SOURCE,
         classes=("bad", "good"),
     ),
     "iris": Entry(
-        "Iris: length and width of the sepals and petals of 150 flowers of three species, with "
-        "the values of Fisher's article as in scikit-learn (the repository's own file differs "
-        "in two rows)." + _SOURCE,
+        "Iris: length and width of the sepals and petals of 150 flowers of three species. The "
+        "values are those of Fisher's article, as in scikit-learn; the repository's own file "
+        "differs in two rows." + _SOURCE,
         classes=("setosa", "versicolor", "virginica"),
     ),
     "teaching_assistant": Entry(
         "Teaching Assistant Evaluation: 151 assignments of teaching assistants at the "
         "Statistics Department of the University of Wisconsin-Madison, with a low, medium or "
-        "high evaluation. Class size is numeric, the other four attributes are categorical."
+        "high evaluation. Class size is numeric; the other four attributes are categorical."
         + _SOURCE,
         classes=("low", "medium", "high"),
         categories={

@@ -44,12 +44,13 @@ def load(name: str) -> Bunch:
 
         - ``data`` : ndarray of shape (n_samples, n_features), float64.
         - ``target`` : ndarray of shape (n_samples,), class codes from 0.
-        - ``frame`` : DataFrame of the features and, last, the target.
-        - ``feature_names`` : list of str; ``"doors=5more"`` for a binary column.
+        - ``frame`` : DataFrame of the features, with the target as its last column.
+        - ``feature_names`` : list of str; a binary column has a name such as
+          ``"doors=5more"``.
         - ``target_names`` : list of str, the class of each code.
         - ``categorical_features`` : list of str, the attributes that were encoded.
-        - ``description`` : str, description of the data, source and licence.
-        - ``name`` : str.
+        - ``description`` : str, contents, source and licence of the data.
+        - ``name`` : str, the name of the data set.
 
     See Also
     --------
@@ -98,7 +99,7 @@ def load(name: str) -> Bunch:
 
 
 def _read(name):
-    """Read all columns as text, because pandas' number parser may err in the last digit."""
+    """Read all columns as text, because pandas may parse the last digit of a number wrongly."""
     path = files("cafelearn.datasets") / "data" / f"{name}.csv"
     with path.open("r", encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)

@@ -1,4 +1,4 @@
-"""The noise of the paper's experiments, added to some (class, feature) pairs."""
+"""Add the noise of the paper's experiments to some (class, feature) pairs."""
 
 import math
 from numbers import Integral, Real
@@ -19,10 +19,10 @@ def corrupt(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Add Gaussian noise to randomly chosen (class, feature) pairs.
 
-    Of the k * m pairs of a class and a feature, ``max(1, round(noise_level * k * m))``
-    distinct ones are chosen uniformly at random. Independent draws from N(0, noise_scale^2)
-    are added to the feature of a chosen pair in the rows of its class. All other values are
-    unchanged.
+    With k classes and m features there are k * m pairs. Of these,
+    ``max(1, round(noise_level * k * m))`` are chosen at random, without replacement. For each
+    chosen pair, independent values from N(0, noise_scale^2) are added to the feature in the
+    rows of the class. All other values are unchanged.
 
     Parameters
     ----------
@@ -36,27 +36,28 @@ def corrupt(
     noise_scale : float
         Standard deviation of the noise, in the units of `X`; must be at least 0.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
-        Source of randomness. An int or a SeedSequence gives the same result in each call, a
-        Generator or RandomState is advanced, and None gives a new result in each call.
+        Source of randomness. An int or a SeedSequence gives the same result in each call. A
+        Generator or a RandomState is advanced by each call. None gives a new result in each
+        call.
 
     Returns
     -------
     X_noisy : ndarray of shape (n_samples, n_features)
         The corrupted copy: float32 if `X` is float32, else float64.
     noise_pairs : ndarray of bool of shape (n_classes, n_features)
-        True for the corrupted pairs. Row l belongs to the l-th label in sorted order.
+        True for the corrupted pairs. The rows are the classes in sorted order.
 
     See Also
     --------
-    cafelearn.theory.noise_suppression_bound : Bound on the rescaled dispersion of noisy pairs.
+    cafelearn.theory.noise_suppression_bound : Upper bound of a noise pair's dispersion.
 
     Notes
     -----
-    Halves are rounded up as in MATLAB (2.5 pairs become 3), not to the even neighbour as with
-    Python's :func:`round`.
+    Halves are rounded up, as in MATLAB: 2.5 pairs become 3. Python's :func:`round` would round
+    to the even neighbour, 2.
 
-    The scale is in the units of `X`, so scale the features to a common range first:
-    the paper's values (1, 2 and 5) are multiples of that range.
+    The noise scale is in the units of `X`, so scale the features to a common range first. The
+    paper's scales (1, 2 and 5) are multiples of that range.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Check every claim of the paper on one fit.
 
-The claims are about the weights of Eq. 4 and the dispersions from which they are computed.
-They are checked on the data with the fitted labels, centres and weights. Only the check of
-Theorem 1 uses statistics recorded by the fit.
+Most claims are about the weights of Eq. 4 and the dispersions from which they are computed. The
+dispersions are computed again from the data and the fitted labels and centres. Only the check
+of Theorem 1 uses values recorded during the fit.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
 
 
 class Certificate(pd.DataFrame):
-    """A data frame with one row per claim, printed as a table that fits a terminal."""
+    """Result of :func:`certificate`: a data frame with one row per claim, printed in full."""
 
     @property
     def _constructor(self):
@@ -37,7 +37,7 @@ class Certificate(pd.DataFrame):
 
     @property
     def all_hold(self) -> bool:
-        """Whether all claims that apply hold."""
+        """Whether every claim that applies holds."""
         return not (self["verdict"] == FAILS).any()
 
     def __repr__(self):
@@ -53,25 +53,26 @@ def certificate(
 ) -> Certificate:
     """Check every claim of the paper on a fitted model and its training data.
 
-    For a model with `feature_groups` the claims are checked for variables: the dispersion of a
-    variable is the sum of the dispersions of its features, and Eq. 4 and its consequences
-    hold for these sums.
+    For a model with `feature_groups` the claims are checked for variables instead of features.
+    The dispersion of a variable is the sum of the dispersions of its features. Eq. 4 and its
+    consequences hold for these sums.
 
     Parameters
     ----------
     model : MinkowskiWeightedKMeans
         A fitted model.
     X : array-like of shape (n_samples, n_features)
-        The data that the model was fitted on.
+        The data to which the model was fitted, without missing values.
     sample_weight : array-like of shape (n_samples,), default=None
-        The sample weights that the model was fitted with.
+        The sample weights of the fit.
 
     Returns
     -------
     table : Certificate
-        A :class:`pandas.DataFrame` with one row per claim, named in the index, and the
-        columns `measured`, `bound`, `slack` (distance to the bound, negative if the claim
-        does not hold), `verdict` ("holds", "does not hold" or "does not apply") and `note`.
+        A :class:`pandas.DataFrame` with one row per claim. The index has the names of the
+        claims. The columns are `measured`, `bound`, `slack` (distance to the bound, negative
+        if the claim does not hold), `verdict` ("holds", "does not hold" or "does not apply")
+        and `note` (the quantity that is measured, or the reason why the claim does not apply).
 
     Examples
     --------
@@ -87,12 +88,12 @@ def certificate(
     'holds'
     """
     check_is_fitted(model)
-    # `predict` checks the column names, which `check_data` removes.
+    # `predict` checks the column names, so it gets X before `check_data` removes them.
     nearest, X = model.predict(X), check_data(model, X, reset=False, gaps=True)
     if has_gaps(X):
         raise ValueError(
-            "certificate needs complete rows, which the theorems assume, but X has missing "
-            "values (NaN)."
+            "certificate needs complete rows, as the theorems do, but X has missing values "
+            "(NaN)."
         )
     sample_weight = check_weights(sample_weight, X, model)
     facts = _Facts(model, X, sample_weight, nearest)
@@ -105,12 +106,12 @@ def certificate(
 
 
 class _Facts:
-    """The quantities that the claims are about, on data scaled to a range near 1."""
+    """The quantities in the claims, computed on data scaled to a range near 1."""
 
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)
-        self.exact = 1e-8 if X.dtype == np.float64 else 1e-3
-        # Constant variables have no weight, and the claims exclude them.
+        self.exact = 1e-8 if X.dtype == np.float64 else 1e-3  # tolerance for rounding
+        # Constant variables have no weight, so the claims do not cover them.
         used = fitted_columns(model)
         self.X = X[:, used].astype(np.float64) * model._scale
         self.sample_weight = sample_weight
@@ -121,7 +122,7 @@ class _Facts:
                 f"got {len(X)}."
             )
         self.centers = model.cluster_centers_[:, used].astype(np.float64) * model._scale
-        # The claims are about variables, whose columns share one weight.
+        # With feature groups, the claims are about variables, whose columns share one weight.
         codes = variable_codes(model)
         self.codes = None if codes is None else codes_of(codes[used])
         self.column_weights = model.feature_weights_[:, used].astype(np.float64)
@@ -171,7 +172,7 @@ class _Facts:
 
     @property
     def positive(self):
-        """Whether each cluster has only positive dispersions, as the theory assumes."""
+        """For each cluster, whether all its dispersions are positive, as the theory assumes."""
         return (self.D > 0).all(axis=1)
 
 
@@ -182,7 +183,7 @@ def _row(claim, measured, bound, slack, why_not=None, note=""):
 
 
 def _at_most(claim, measured, bound, tolerance=0.0, **options):
-    """Return the row of a claim that measured <= bound, up to a tolerance for rounding."""
+    """Return the row of the claim "measured <= bound", up to a tolerance for rounding."""
     slack = bound - measured
     if 0 > slack >= -tolerance:
         slack = 0.0
@@ -206,11 +207,11 @@ def _descent_rows(facts):
     )
     # A monotone descent cannot return to an earlier clustering.
     yield _at_most(
-        "Theorem 1: no clustering comes back",
+        "Theorem 1: no clustering recurs",
         model.stop_reason_ == "cycle",
         0,
         why_not="the offset 'mean' changes with the dispersions" if moving else None,
-        note=f"{model.n_iter_} iterations, stopped by {model.stop_reason_}",
+        note=f"{model.n_iter_} iterations, stop reason: {model.stop_reason_}",
     )
     yield _at_most(
         "Fixed point: labels",
@@ -263,7 +264,7 @@ def _weight_rows(facts):
     )
     D, w = facts.D[facts.positive], w[facts.positive]
     note = _left_out(facts)
-    # The ratio of weights near underflow has no correct digits.
+    # Ratios of weights near underflow are inaccurate, so they are not checked.
     visible = (w > 1e-150)[:, :, None] & (w > 1e-150)[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         log_w, log_D = np.log(w), np.log(D)
@@ -319,7 +320,11 @@ def _differences(values):
 
 
 def _tie_share(D):
-    """Return the tolerance at p = 1 + 1e-9, where features that nearly tie share the weight."""
+    """Return the tolerance for Corollary 2.
+
+    At p = 1 + 1e-9, features whose dispersions nearly tie still share the weight. The weights
+    may then differ from their limit by any amount.
+    """
     with np.errstate(divide="ignore"):
         gaps = np.log(D) - np.log(D).min(axis=1, keepdims=True)
     return 1.0 if ((gaps > 0) & (gaps < 1e-7)).any() else 1e-9
@@ -327,7 +332,7 @@ def _tie_share(D):
 
 def _left_out(facts):
     count = int((~facts.positive).sum())
-    return f"{count} clusters with a dispersion of 0 left out" if count else ""
+    return f"clusters left out because of a dispersion of 0: {count}" if count else ""
 
 
 def _objective_rows(facts):
@@ -383,7 +388,9 @@ def _suppression_rows(facts):
     )
     feature, C = theory.dominance(D) if m > 1 else (np.zeros(len(D), int), np.ones(len(D)))
     dominated = C > 1
-    why_not = facts.why_not or (None if dominated.any() else "no feature dominates its cluster")
+    why_not = facts.why_not or (
+        None if dominated.any() else "no cluster has a single largest dispersion"
+    )
     rows = np.flatnonzero(dominated)
     heaviest, bound = w[rows, feature[rows]], theory.suppression_bound(C[rows], max(m, 2), p)
     yield _at_most(
@@ -392,7 +399,7 @@ def _suppression_rows(facts):
         1.0,
         tolerance=facts.exact * 100,
         why_not=why_not,
-        note="largest weight of a dominating feature over its bound",
+        note="largest ratio of a weight to its bound",
     )
     noisy = D[rows, feature[rows]]
     limit = theory.noise_suppression_bound(noisy, C[rows], max(m, 2), p)
@@ -402,7 +409,7 @@ def _suppression_rows(facts):
         1.0,
         tolerance=facts.exact * 100,
         why_not=why_not,
-        note="largest rescaled dispersion over its bound",
+        note="largest ratio of a rescaled dispersion to its bound",
     )
 
 
@@ -412,7 +419,7 @@ def _largest_ratio(values, bounds):
 
 
 def _rescaling_rows(facts):
-    """Yield the rows of Lemma 3, measured on rescaled rows and rescaled centres."""
+    """Yield the rows of Lemma 3, measured on rescaled data and rescaled centres."""
     w, D, p = facts.weights, facts.D, facts.p
     columns = facts.column_weights
     rescaled = facts.X * columns[facts.labels]

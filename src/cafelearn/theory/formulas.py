@@ -1,8 +1,8 @@
 """The paper's definitions, lemmas, theorems and corollaries as functions of dispersions.
 
-A dispersion D[l, v] is the sum of ``abs(x - z)**p`` over the members of cluster l, on
-feature v, about their Minkowski centre z. The last axis of an array of dispersions is
-that of the features. Powers are computed with logarithms, because they overflow for p near 1.
+The dispersion D[l, v] of feature v in cluster l is the sum of ``abs(x - z)**p`` over the values
+x of the members, where z is their Minkowski centre. The last axis of an array of dispersions
+runs over the features. Powers are computed in log space, because they overflow for p near 1.
 :func:`cafelearn.theory.certificate` checks the claims on a fit.
 """
 
@@ -23,7 +23,9 @@ def _check_p(p):
 def _log_dispersions(D):
     D = np.asarray(D, dtype=np.float64)
     if D.ndim == 0 or not np.all(D >= 0):
-        raise ValueError("Dispersions must be an array of numbers >= 0, features last.")
+        raise ValueError(
+            "Dispersions must be an array of numbers >= 0 with the features on its last axis."
+        )
     with np.errstate(divide="ignore"):
         return np.log(D)
 
@@ -43,15 +45,15 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     Parameters
     ----------
     x : array-like of shape (n_samples,) or (n_samples, n_features)
-        Values; each column has its own centre.
+        Values; the centre of each column is computed separately.
     p : float
         Minkowski exponent, above 1.
 
     Returns
     -------
     center : float or ndarray of shape (n_features,)
-        The centre: the mean for p = 2; it tends to a median as p approaches 1, and to the
-        midrange as p grows.
+        The centre. For p = 2 it is the mean. It tends to a median as p approaches 1, and to
+        the midpoint of the smallest and the largest value as p grows.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     p = _check_p(p)
     x = np.asarray(x, dtype=np.float64)
     if not x.size or not np.isfinite(x).all():
-        raise ValueError("minkowski_center needs at least one value, and only finite values.")
+        raise ValueError("minkowski_center needs at least one value and only finite values.")
     columns = np.ascontiguousarray(x.reshape(len(x), -1))
     _, scale = data_scale(columns.min(axis=0), columns.max(axis=0))
     center, _ = one_cluster(columns, np.ones(len(x)), scale, p)
@@ -129,8 +131,8 @@ def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
     Returns
     -------
     w : ndarray, shaped as D
-        Weights proportional to ``(D + offset)**(-1 / (p - 1))``, summing to 1. If some
-        dispersions are 0, their features share the weight equally.
+        Weights proportional to ``(D + offset)**(-1 / (p - 1))``, with a sum of 1. If
+        ``D + offset`` is 0 for some features, these features share the weight equally.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def selective_limit(D: MatrixLike) -> np.ndarray:
     Returns
     -------
     w : ndarray, shaped as D
-        Equal weights on the features of smallest dispersion, 0 elsewhere.
+        Equal weights for the features of smallest dispersion, 0 for the others.
 
     Examples
     --------
@@ -172,9 +174,9 @@ def selective_limit(D: MatrixLike) -> np.ndarray:
 
 
 def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarray:
-    """Compute w_u / w_v from two dispersions of one cluster (Proposition 2).
+    """Compute w_u / w_v, the ratio of two weights of one cluster (Proposition 2).
 
-    The ratio is monotone in p and tends to 1 as p grows (Corollary 3).
+    For fixed dispersions, the ratio is monotone in p and tends to 1 as p grows (Corollary 3).
 
     Parameters
     ----------
@@ -236,7 +238,7 @@ def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
     Returns
     -------
     mean : float or ndarray of shape (...)
-        The mean. With a dispersion of 0 and r <= 0 it is 0.
+        The mean. If a dispersion is 0 and r <= 0, it is 0.
 
     Examples
     --------
@@ -330,8 +332,9 @@ def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
     -------
     lower, upper : float
         ``m**(1 - p)`` times the sum over clusters of the smallest dispersion (for `lower`) or
-        of the geometric mean of the dispersions (for `upper`). The ratio of the objective to
-        `lower` tends to 1 as p approaches 1, its ratio to `upper` as p grows.
+        of the geometric mean of the dispersions (for `upper`). For fixed dispersions, the
+        ratio of the objective to `lower` tends to 1 as p approaches 1, and the ratio of the
+        objective to `upper` tends to 1 as p grows.
 
     Examples
     --------
@@ -363,7 +366,8 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     Returns
     -------
     position : float
-        0 at the lower bound and 1 at the upper; 0 if both are equal (to 1e-9).
+        0 at the lower bound and 1 at the upper. If the bounds are equal to within a relative
+        difference of 1e-9, it is 0.
 
     Examples
     --------
@@ -373,7 +377,8 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     """
     p = _check_p(p)
     log_D = _log_dispersions(D)
-    # Relative to the largest mean, and without m**(1 - p), to avoid overflow.
+    # To avoid overflow, all values are divided by the largest geometric mean, and the common
+    # factor m**(1 - p) is left out.
     logs = log_D.min(axis=-1), _log_means(log_D, p), log_D.mean(axis=-1)
     peak = np.max(logs[2])
     if np.isneginf(peak):
@@ -382,12 +387,12 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     if upper - lower <= 1e-9 * upper:
         return 0.0
     position = float((value - lower) / (upper - lower))
-    # Between close bounds, rounding can move the position out of [0, 1].
+    # If the bounds are close to each other, rounding can move the position out of [0, 1].
     return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
 
 
 def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
-    """Find the feature of largest dispersion in each cluster, and the C of Theorem 4.
+    """Find the feature of largest dispersion in each cluster, and its ratio C (Theorem 4).
 
     Parameters
     ----------
@@ -399,8 +404,8 @@ def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
     feature : ndarray of shape (n_clusters,)
         Index u of the feature with the largest dispersion.
     C : ndarray of shape (n_clusters,)
-        The largest C with ``D[l, u] >= C * D[l, v]`` for all v != u; above 1 if the feature
-        dominates.
+        Ratio of the largest dispersion to the second largest. It is the largest C such that
+        ``D[l, u] >= C * D[l, v]`` for all v != u. The feature dominates if C is above 1.
 
     Examples
     --------
@@ -419,10 +424,12 @@ def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
 def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
     """Compute the upper bound of the weight of a dominating feature (Theorem 4).
 
+    A feature dominates if its dispersion is larger than all others in the cluster.
+
     Parameters
     ----------
     C : float or array-like
-        Ratio of the largest dispersion of the cluster to the next largest, above 1.
+        Ratio of the largest dispersion of the cluster to the second largest, above 1.
     n_features : int
         Number of features m.
     p : float
@@ -453,9 +460,9 @@ def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
     Parameters
     ----------
     D : array-like of shape (n_clusters, n_features)
-        Dispersions of the data.
+        Dispersions of the noisy data.
     D_clean : array-like of shape (n_clusters, n_features)
-        Dispersions without noise.
+        Dispersions of the data without noise.
 
     Returns
     -------
@@ -472,7 +479,7 @@ def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
 
 
 def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
-    """Compute the dispersions of data rescaled by its weights (Definition 3 and Lemma 3).
+    """Compute the dispersions of data rescaled by the weights (Definition 3 and Lemma 3).
 
     Within a cluster, their order is the reverse of the order of `D`.
 
@@ -501,18 +508,19 @@ def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
 def noise_suppression_bound(
     D_u: MatrixLike, C: MatrixLike, n_features: int, p: float
 ) -> float | np.ndarray:
-    """Bound the rescaled dispersion of a dominating noise pair from above (Corollary 4).
+    """Compute the upper bound of a rescaled dispersion (Corollary 4).
 
-    The bound decreases as C grows. The paper states that it also decreases as p grows, but
-    this does not always hold: for 3 features and C = 2, D_u is divided by 150 at p = 1.2, by
-    25 at p = 2 and by 56 at p = 3.
+    The bound is for a noise pair with the largest dispersion of its cluster. It decreases as C
+    grows. The paper states that it also decreases as p grows, but this does not always hold:
+    for 3 features and C = 2 it is D_u / 150 at p = 1.2, D_u / 25 at p = 2 and D_u / 56 at
+    p = 3.
 
     Parameters
     ----------
     D_u : float or array-like
-        Dispersion of the pair.
+        Dispersion of the pair before the rescaling.
     C : float or array-like
-        Ratio of D_u to the next largest dispersion of the cluster, above 1.
+        Ratio of D_u to the second largest dispersion of the cluster, above 1.
     n_features : int
         Number of features m.
     p : float
