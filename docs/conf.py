@@ -1,4 +1,4 @@
-"""Sphinx settings; `make docs` builds the documentation without network access."""
+"""Sphinx settings. `make docs` builds the documentation without network access."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ extensions = [
 ]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# Files in results are generated; other pages include them.
+# The files in results are generated. Other pages include them, so they are no pages themselves.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 nitpicky = True
@@ -37,7 +37,7 @@ nitpicky = True
 # Docstrings -------------------------------------------------------------------------------
 
 autosummary_generate = True
-# The docstrings name the types in words; hints in signatures would only repeat them.
+# The docstrings describe the types of all parameters; type hints would only repeat this.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
@@ -48,7 +48,7 @@ autodoc_default_options = {
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
-# Copied examples come without prompts and output.
+# The copy button copies the code of an example without its prompts and output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -57,8 +57,9 @@ copybutton_prompt_is_regexp = True
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-# Names of other packages ------------------------------------------------------------------
+# Links to other packages ------------------------------------------------------------------
 
+# The inventories of these packages are on the network, so one is written here instead.
 SKLEARN = "scikit-learn.org/stable/modules/generated/"
 ELSEWHERE = {
     "joblib.parallel_config py:function": (
@@ -98,7 +99,7 @@ ELSEWHERE = {
 
 
 def write_inventory(path):
-    """Write the names above as an intersphinx inventory and return its path."""
+    """Write ELSEWHERE as an intersphinx inventory and return its path."""
     head = "# Sphinx inventory version 2\n# Project: elsewhere\n# Version: 1\n"
     head += "# The remainder of this file is compressed using zlib.\n"
     lines = "".join(f"{name} 1 {url} -\n" for name, url in sorted(ELSEWHERE.items()))
@@ -130,7 +131,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "write_computation_times": False,
 }
-# Warnings in examples are errors.
+# A warning in an example ends the build.
 warnings.filterwarnings("error", category=UserWarning, module="__main__")
 
 # Pages ------------------------------------------------------------------------------------
@@ -167,7 +168,10 @@ html_theme_options = {
 
 
 def escape_trailing_underscores(app, what, name, obj, options, lines):
-    """Prevent links in shapes such as ``names_ : ndarray of shape (n_features_in_,)``."""
+    """Escape trailing underscores in the types of attributes.
+
+    Sphinx would turn them into links, as in ``names_ : ndarray of shape (n_features_in_,)``.
+    """
     for i, line in enumerate(lines):
         if re.match(r"\w+_ : ", line):
             head, kind = line.split(" : ", 1)
@@ -175,7 +179,7 @@ def escape_trailing_underscores(app, what, name, obj, options, lines):
 
 
 def find_in_other_modules(app, env, node, contnode):
-    """Resolve a name without its module to the only match in the package."""
+    """Resolve a name given without its module if only one object of the package has it."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"] = True
@@ -193,7 +197,7 @@ def write_math(writer, node):
 
 def setup(app):
     """Connect the hooks."""
-    # Priority 400 runs before numpydoc reads the docstring.
+    # With priority 400 the hook runs before numpydoc reads the docstring.
     app.connect("autodoc-process-docstring", escape_trailing_underscores, priority=400)
     app.connect("missing-reference", find_in_other_modules)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

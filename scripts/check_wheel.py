@@ -1,9 +1,8 @@
-"""Build the sdist and, from it, the wheel; install the wheel elsewhere and test it.
-
-The test suite runs on the checkout, which contains all files. This script checks the installed
-package:
+"""Build the package, install its wheel in a new environment and test it there.
 
     python scripts/check_wheel.py
+
+The test suite runs on the checkout, so it cannot detect files that the package lacks.
 """
 
 import os
@@ -16,14 +15,15 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Files that are not modules; these are the most likely to be missing from a package.
-HELD = (
+# Some files that are not modules. Such files are the most likely to be missing from a package.
+DATA_FILES = (
     "cafelearn/py.typed",
     "cafelearn/report/assets/report.css",
     "cafelearn/report/templates/fit.html.jinja",
     "cafelearn/experiments/published_tables.csv",
 )
-TRY = """
+# Runs in the new environment.
+TRIAL = """
 import tempfile
 from pathlib import Path
 
@@ -50,7 +50,7 @@ assert main(["--version"]) == 0
 
 
 def main():
-    """Build, install and test; exit with the code of the first step that fails."""
+    """Build, install and test the package; exit with the code of the first step that fails."""
     with tempfile.TemporaryDirectory() as directory:
         there = Path(directory)
         run(sys.executable, "-m", "build", "--outdir", there / "dist", ROOT)
@@ -63,18 +63,18 @@ def main():
         constraints = ROOT / "constraints.txt"
         pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         run(*pip, "--constraint", constraints, f"{wheel}[report,cli]", cwd=there)
-        run(python, "-c", TRY, cwd=there)
+        run(python, "-c", TRIAL, cwd=there)
         run(bin_directory / "cafe", "--version", cwd=there)
     sys.stdout.write(f"{wheel.name} works after installation.\n")
 
 
 def check_contents(wheel, sdist):
-    """Exit with a message if a file of HELD is missing from one of the archives."""
+    """Exit with a message if a file of DATA_FILES is missing from one of the archives."""
     held = set(zipfile.ZipFile(wheel).namelist())
-    missing = [name for name in HELD if name not in held]
+    missing = [name for name in DATA_FILES if name not in held]
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    missing += [name for name in (f"src/{name}" for name in HELD) if name not in inside]
+    missing += [name for name in (f"src/{name}" for name in DATA_FILES) if name not in inside]
     if missing:
         sys.exit(f"check_wheel: missing from the wheel or the sdist: {', '.join(missing)}")
 

@@ -1,6 +1,6 @@
 """Draw the pictures of docs/theory.md: ``python scripts/draw_theory.py [DIRECTORY]``.
 
-Each function draws one claim of the paper with values computed by the package.
+Each function draws one picture, from values computed by the package.
 """
 
 import sys
@@ -35,7 +35,7 @@ NEW_ROW = np.array([5.0, 3.0])
 
 
 def draw_example(figure):
-    """Draw the rows of the worked example, with and without weights."""
+    """Draw the worked example, with equal weights and with the weights of Eq. 4."""
     start = np.array([ROWS[:3].mean(axis=0), ROWS[3:].mean(axis=0)])
     for axes, weighting in zip(
         figure.subplots(1, 2, sharey=True), ("uniform", "cluster"), strict=True
@@ -61,7 +61,7 @@ def draw_example(figure):
 
 
 def draw_centres(figure):
-    """Draw Proposition 1: for every p > 1 there is one minimum."""
+    """Draw Proposition 1: for every p > 1 the dispersion has one minimum."""
     values = np.array([0.0, 1.0, 2.0, 3.0, 10.0])
     grid = np.linspace(-0.5, 10.5, 600)
     axes = figure.subplots()
@@ -124,7 +124,7 @@ def draw_bounds(figure):
 
 
 def draw_ratios(figure):
-    """Draw Theorem 3: the bound of a ratio of weights against the ratio of dispersions."""
+    """Draw Theorem 3: the bound of the ratio of weights against the ratio of dispersions."""
     C = np.geomspace(1, 100, 50)
     axes = figure.subplots()
     for p, shade in SHADES.items():
@@ -137,7 +137,7 @@ def draw_ratios(figure):
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.set(xlabel="ratio C of the dispersions", ylabel="upper bound of the weight ratio")
-    # The feature B of the worked example, in cluster 0.
+    # The points are the weight of B divided by that of A in cluster 0 of the worked example.
     for p in (1.5, 2.0, 3.0):
         ratio = 4**p
         axes.plot(ratio, weight_ratio_bound(ratio, p), "o", color=SHADES[p], mec="white", ms=9)
@@ -200,7 +200,7 @@ def main(directory=IMAGES):
         for name, (draw, size) in PICTURES.items():
             figure = plt.figure(figsize=size, layout="constrained")
             draw(figure)
-            # Without the version of matplotlib, so that equal pictures are equal files.
+            # The version of matplotlib is left out, so that equal pictures are equal files.
             figure.savefig(
                 Path(directory) / f"{name}.png", dpi=110, metadata={"Software": None}
             )

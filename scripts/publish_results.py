@@ -3,8 +3,9 @@
     cafe reproduce --out DIR
     python scripts/publish_results.py DIR
 
-writes into ``docs/results``: all runs as one compressed CSV file, the tables, the comparison
-as text, and the figures. The same runs always give the same files.
+The files in ``docs/results`` are all runs as one compressed CSV file, the tables, the
+comparison as text, and the figures. The script also repeats the study behind the paper's
+Figures 1 and 2. The same runs always give the same files.
 """
 
 import matplotlib as mpl
@@ -51,7 +52,7 @@ def main():
 
 
 def draw_ranks(comparison, out):
-    """Draw critical difference diagrams of all methods in our runs and of the paper's eight."""
+    """Draw critical difference diagrams of our runs and of the published tables."""
     figure, axes = plt.subplots(2, 1, figsize=(9, 6.4), layout="constrained")
     for ax, ranking, title in (
         (axes[0], comparison.ranking, "our runs, all methods"),
@@ -148,7 +149,11 @@ def draw_improvement(comparison, out):
 
 
 def draw_time(results, out):
-    """Draw the time of the grid by method."""
+    """Draw the total time of the runs of each method.
+
+    The fits of mwk-means, which all CAFE methods of a data set share, are counted once, as
+    "sweep".
+    """
     own = results.seconds - results.sweep_seconds.where(results.method != "mwk-means", 0)
     total = own.groupby(results.method).sum().reindex(METHODS).dropna() / 60
     figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")

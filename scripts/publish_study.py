@@ -1,12 +1,12 @@
-"""Write the committed results of the study of CAFE's answers from a directory of runs.
+"""Write the committed results of the study in docs/answers.md from a directory of runs.
 
     cafe study --out DIR
     python scripts/publish_study.py DIR
 
-writes into ``docs/results``: all runs as one compressed CSV file, the tables, and the
-figures. The same runs always give the same files. The labels of the paper's settings under the
-paper's noise are not computed again. They are taken from the paper's experiment, which uses
-the same data sets: the method "mwk-means" of ``grid.csv.gz``.
+The files in ``docs/results`` are all runs as one compressed CSV file, the tables, and the
+figures. The same runs always give the same files. For the paper's settings under the paper's
+noise, the study does not cluster the rows again. These runs are taken from the paper's
+experiment, which uses the same data sets: the method "mwk-means" of ``grid.csv.gz``.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ from cafelearn.experiments.verdicts import rank_answers
 from cafelearn.plotting import CriticalDifferenceDisplay
 
 COLUMNS = [name for name in STUDY.record._fields if name != "traceback"]
-# Colour and marker of each method; the colours are those of Okabe and Ito.
+# Colour and marker of each method. The colours are from the palette of Okabe and Ito.
 STYLES = {
     "kmeans-range": (BASELINE, "o"),
     "kmeans-standard": (BASELINE, "s"),
@@ -55,7 +55,7 @@ def main():
 
 
 def grid_runs(results):
-    """Return the runs of the paper's experiment as records of the method "paper"."""
+    """Return the mwk-means runs of the paper's experiment as records of the method "paper"."""
     grid = read_results(RESULTS / "grid.csv.gz").query("method == 'mwk-means'")
     scale, level = grid.noise_scale, grid.noise_level
     regime = [f"pairs {a:g}/{b:g}" for a, b in zip(level, scale, strict=True)]
@@ -69,7 +69,7 @@ def grid_runs(results):
 
 
 def draw_ranks(results, out):
-    """Draw critical difference diagrams of the labels and of the features."""
+    """Draw critical difference diagrams for the labels and for the features."""
     figure, axes = plt.subplots(2, 1, figsize=(9, 5.6), layout="constrained")
     for ax, task in zip(axes, STUDY_METHODS, strict=True):
         ranking = rank_answers(results, task)
@@ -85,7 +85,7 @@ def draw_ranks(results, out):
 
 
 def draw_regimes(results, out):
-    """Draw the mean score of each method under each regime, on the paper's nine sets."""
+    """Draw the mean score of each method in each regime, over the paper's nine data sets."""
     figure, axes = plt.subplots(2, 1, figsize=(10, 8), sharex=True, layout="constrained")
     for ax, task in zip(axes, STUDY_METHODS, strict=True):
         means = by_regime(results, task, sets=datasets.names())

@@ -8,22 +8,22 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-# Okabe and Ito's colours.
+# Colours from the palette of Okabe and Ito.
 BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
 
 
 def directories(description):
     """Parse the command line; return the directories to read from and to write to."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("directory", type=Path, help="directory of runs")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="directory to write to")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     return arguments.directory, arguments.out
 
 
 def write_runs(results, order, columns, path):
-    """Write all runs, sorted, as gzipped CSV without a date, so that files are reproducible."""
+    """Write the runs, sorted, as gzipped CSV without a date: equal runs give equal files."""
     results = results.sort_values(order, ignore_index=True)[columns]
     for name in ("seconds", "sweep_seconds"):
         if name in columns:
