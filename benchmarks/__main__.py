@@ -1,4 +1,4 @@
-"""Run all benchmarks of ``make bench`` and write their table into docs/benchmarks.md."""
+"""Run the benchmarks of ``make bench`` and write their table to docs/benchmarks.md."""
 
 from threadpoolctl import threadpool_limits
 
@@ -15,11 +15,12 @@ PARTS = (
     descent.growth,
     descent.start_up,
 )
-# These parts use all cores, and so do the methods that they are compared with.
+# These parts, and the methods that they are compared with, may use several cores.
 PARALLEL_PARTS = (extraction.cafe, extraction.extractors, extraction.unseen_rows)
 
 
 def main():
+    """Run all parts, print each measurement and write the table."""
     rows = []
 
     def report(what, measured, bar):

@@ -1,8 +1,9 @@
 """Compare whole fits of this checkout with those of another checkout.
 
-``python -m benchmarks.against DIRECTORY`` runs the fits of ``benchmarks.whole_fits`` with the
-package in DIRECTORY/src and with this one, alternately, and compares their times and labels.
-The first versions computed inexact centres on large data; this option is disabled here.
+``python -m benchmarks.against DIRECTORY`` fits the data of ``benchmarks.whole_fits`` with the
+package in DIRECTORY/src and with this package, alternately, and compares their times and
+labels. Early versions had an option, `haste`, for inexact centres on large data. It is disabled
+here.
 """
 
 import argparse
@@ -21,7 +22,7 @@ try:
     import cafelearn._solver.descent as descent
     from cafelearn._solver.iteration import make_problem
     from cafelearn._solver.scales import data_scale
-except ImportError:  # modules of earlier versions
+except ImportError:  # names of the modules in earlier versions
     import cafelearn.descent as descent
     try:
         from cafelearn.machine import data_scale, make_problem
@@ -44,7 +45,7 @@ np.save(sys.argv[3], np.array([result.labels for result in found]))
 
 
 def run(source, folder, p, labels):
-    """Fit with the package in `source`, save the labels and return the seconds."""
+    """Fit with the package in `source`, save the labels and return the time in seconds."""
     environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", FITS, folder, str(p), labels],
@@ -57,9 +58,10 @@ def run(source, folder, p, labels):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the fits with both packages and print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="the other checkout")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="fits of each; the best counts")
     options = parser.parse_args()
     from benchmarks.whole_fits import STARTS, draw, noisy_blobs
 

@@ -2,11 +2,13 @@
 
     python -m benchmarks.clusters [versions]
 
-chooses k from 1 to 10, by `CAFE("auto")` and by the silhouette of k-means, on three
-data sets of scikit-learn, on four generated families with 2 to 8 clusters, clean and with the
-noise of the paper (scale 1) at two levels, and on uniform noise; then on the same sets with a
-fifth of the values removed at random. It writes docs/results/clusters.csv, and then measures
-the time that the choice from 2 to 8 adds to a fit. It takes about forty minutes.
+The script chooses k from 1 to 10, as `CAFE("auto")` does and by the silhouette of k-means. The
+data are three data sets of scikit-learn and four generated families with 2 to 8 clusters, clean
+and with the noise of the paper (scale 1) at two levels, and uniform noise. All sets are used
+twice: complete, and with a fifth of the values removed at random. The results are written to
+docs/results/clusters.csv. The script then measures how much longer a fit takes that chooses k
+from 2 to 8. It takes about forty minutes in total. `versions`, at most and by default 5, is the
+number of versions of each set.
 """
 
 import sys
@@ -30,23 +32,21 @@ from cafelearn.datasets import corrupt
 OUT = Path(__file__).parent.parent / "docs" / "results" / "clusters.csv"
 REAL = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
 LEVELS = (0.0, 0.2, 0.4)
-# Numbers of clusters of the generated sets, by version; each number occurs in two versions.
+# Numbers of clusters of the generated sets in each version. Each number occurs twice.
 NUMBERS = ((2, 5, 8), (3, 6), (4, 7), (2, 5, 8), (3, 4, 6, 7))
-TRIED = range(1, 11)
-UNIFORM = 50
-# Shares of the values that are removed.
-GAPS = (0.0, 0.2)
-# Rows of a generated set, and the smallest cluster.
-ROWS, SMALLEST = 600, 30
+TRIED = range(1, 11)  # numbers of clusters to choose from
+UNIFORM = 50  # number of sets of uniform noise
+GAPS = (0.0, 0.2)  # shares of the values that are removed
+ROWS, SMALLEST = 600, 30  # of a generated set: the rows, and the smallest size of a cluster
 
 
 def sizes(rng, k):
-    """Draw unequal sizes of clusters."""
+    """Draw the sizes of k clusters, which are not equal."""
     return np.maximum((rng.dirichlet(np.full(k, 5.0)) * ROWS).astype(int), SMALLEST)
 
 
 def apart(rng, k, m, gap):
-    """Draw centres, each at least `gap` from all others and not far from one of them."""
+    """Draw centres that are at least `gap` apart, each within 1.4 `gap` of an earlier one."""
     centers = [np.zeros(m)]
     while len(centers) < k:
         step = rng.normal(size=m)
@@ -58,14 +58,14 @@ def apart(rng, k, m, gap):
 
 
 def blobs(rng, k):
-    """Draw spherical Gaussians of unequal sizes and spreads, 6 features."""
+    """Draw spherical Gaussian clusters of unequal sizes and spreads, on 6 features."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 6, 6.0)
     spread = rng.uniform(0.7, 1.3, size=(k, 1))
     return centers[y] + spread[y] * rng.normal(size=(len(y), 6)), y
 
 
 def local(rng, k):
-    """Draw clusters that are compact on 6 features of their own, uniform on the other 4."""
+    """Draw clusters on 10 features; each is compact on 6 of them and uniform on the others."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), rng.uniform(size=(k, 10))
     X = rng.uniform(size=(len(y), 10))
     for l in range(k):
@@ -76,7 +76,7 @@ def local(rng, k):
 
 
 def correlated(rng, k):
-    """Draw correlated Gaussians on 8 features whose scales differ by orders of magnitude."""
+    """Draw Gaussian clusters on 8 correlated features of very different scales."""
     y, centers = np.repeat(np.arange(k), sizes(rng, k)), apart(rng, k, 8, 7.0)
     mix = np.eye(8) + 0.5 * rng.normal(size=(8, 8)) / np.sqrt(8)
     X = (centers[y] + rng.normal(size=(len(y), 8))) @ mix
@@ -84,7 +84,7 @@ def correlated(rng, k):
 
 
 def categories(rng, k):
-    """Draw 8 one-hot variables of 3 categories; a cluster prefers one category of each."""
+    """Draw 8 one-hot encoded variables of 3 categories; a cluster prefers one of each."""
     y = np.repeat(np.arange(k), sizes(rng, k))
     while True:
         preferred = rng.integers(3, size=(k, 8))
@@ -100,7 +100,7 @@ FAMILIES = {f.__name__: f for f in (blobs, local, correlated, categories)}
 
 
 def make(name, k, level, version):
-    """Return a data set and its classes; all versions of clean real data are equal."""
+    """Return a data set and its classes. All versions of a real set without noise are equal."""
     which = [*REAL, *FAMILIES].index(name)
     rng = np.random.default_rng([which, k, version])
     if name in REAL:
@@ -113,7 +113,10 @@ def make(name, k, level, version):
 
 
 def remove(X, share, seed, width):
-    """Remove values at random, all `width` columns of a variable together; no row loses all."""
+    """Remove values at random; every row keeps at least one.
+
+    A variable consists of `width` consecutive columns, which are removed together.
+    """
     rng = np.random.default_rng([7, seed])
     gaps = rng.random((len(X), X.shape[1] // width)) < share
     gaps[gaps.all(axis=1), 0] = False
@@ -121,7 +124,10 @@ def remove(X, share, seed, width):
 
 
 def by_silhouette(X, seed):
-    """Return the number with the highest silhouette of k-means; medians fill gaps."""
+    """Return the number of clusters with the highest silhouette of k-means.
+
+    Missing values are replaced by medians.
+    """
     X = StandardScaler().fit_transform(SimpleImputer(strategy="median").fit_transform(X))
     found = {
         k: silhouette_score(X, KMeans(k, n_init=3, random_state=seed).fit_predict(X))
@@ -132,13 +138,13 @@ def by_silhouette(X, seed):
 
 
 def by_choice(X, seed):
-    """Return the number that CAFE("auto") chooses."""
+    """Return the number of clusters that CAFE("auto") chooses."""
     numbers = choose_number(X, list(TRIED), None, np.random.SeedSequence(seed))
     return chosen_number(numbers)
 
 
 def cases(versions):
-    """Yield all cases, complete rows first, version by version."""
+    """Yield all cases version by version, first those without missing values."""
     for share, version in product(GAPS, range(versions)):
         for level in LEVELS:
             for name, load in REAL.items():
@@ -150,7 +156,7 @@ def cases(versions):
 
 
 def run(name, k, level, version, share):
-    """Return one row of the table."""
+    """Run one case and return a row of the table."""
     ari = np.nan
     if name == "uniform":
         rng = np.random.default_rng([99, version])
@@ -173,17 +179,17 @@ def run(name, k, level, version, share):
         "k": k,
         "chosen": chosen,
         "silhouette": silhouette,
-        "ari": round(ari, 3),  # of CAFE with the number of classes given
+        "ari": round(ari, 3),  # agreement of CAFE with the classes if k is given
     }
 
 
 def summary(table):
-    """Summarise both methods by share of gaps and data set."""
+    """Summarise both methods by share of missing values and by data set."""
     return pd.concat({share: _summary(part) for share, part in table.groupby("gaps")})
 
 
 def _summary(table):
-    """Compute shares of right choices and median errors of both methods, by data set."""
+    """Compute the share of right choices and the median error of both methods by data set."""
     classes = table[table["set"] != "uniform"]
     parts = dict(list(table.groupby("set", sort=False)))
     parts |= {f"level {level:g}": part for level, part in classes.groupby("level")}
@@ -201,7 +207,7 @@ def _summary(table):
 
 
 def time_ratio(n, m, repeats=3):
-    """Return the time of a fit that chooses from 2 to 8, divided by that of a fit with 8."""
+    """Return the time of a fit that chooses k from 2 to 8, relative to a fit with k = 8."""
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=n)
     X = apart(rng, 5, m, 6.0)[y] + rng.normal(size=(n, m))
@@ -214,18 +220,18 @@ def time_ratio(n, m, repeats=3):
             times.append(time.perf_counter() - begin)
         return min(times)
 
-    seconds(8)  # compiles
+    seconds(8)  # compile
     return seconds(range(2, 9)) / seconds(8)
 
 
 def main():
-    """Run everything and write the table."""
+    """Run all cases, write the table and print a summary and the ratios of times."""
     warnings.simplefilter("ignore")
     versions = int(sys.argv[1]) if len(sys.argv) > 1 else len(NUMBERS)
     rows = []
     for case in cases(versions):
         rows.append(run(*case))
-        if len(rows) % 10 == 0:  # such a long run may be interrupted
+        if len(rows) % 10 == 0:  # keep the results if the run is interrupted
             pd.DataFrame(rows).to_csv(OUT, index=False, lineterminator="\n")
     table = pd.DataFrame(rows)
     table.to_csv(OUT, index=False, lineterminator="\n")

@@ -1,7 +1,7 @@
-"""Measure the speed and the memory of mwk-means, as ratios.
+"""Measure the speed and the memory of mwk-means, for the table of ``make bench``.
 
-Machines differ and timings are noisy, so each ratio compares two functions that are timed
-alternately on the same machine, by the best of several rounds of each.
+Machines differ and timings are noisy, so most measurements are ratios of two times. The two
+functions are called alternately on the same machine, and the best time of each counts.
 """
 
 import itertools
@@ -21,7 +21,7 @@ warnings.simplefilter("ignore", ConvergenceWarning)
 
 
 def blobs(n, m, k, seed=0, dtype=np.float64):
-    """Generate Gaussian clusters in half of the features, noise in the others."""
+    """Generate rows with Gaussian clusters in half of the features and noise in the others."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(scale=2, size=(k, m))
     X = rng.normal(size=(n, m))
@@ -31,7 +31,7 @@ def blobs(n, m, k, seed=0, dtype=np.float64):
 
 
 def in_turns(functions, rounds=5):
-    """Call functions in turns and return the best time of each."""
+    """Call the functions alternately and return the best time of each."""
     best = dict.fromkeys(functions, np.inf)
     for _ in range(rounds):
         for name, function in functions.items():
@@ -42,7 +42,7 @@ def in_turns(functions, rounds=5):
 
 
 def per_iteration(make, X, last):
-    """Return a function that measures the mean time of the iterations 2 to `last` of a fit."""
+    """Return a function that measures the mean time of iterations 2 to `last` of a fit."""
 
     def run():
         times = []
@@ -58,6 +58,7 @@ def per_iteration(make, X, last):
 
 
 def iterations(report):
+    """Compare an iteration of mwk-means with one of scikit-learn's KMeans."""
     X = blobs(100_000, 50, 10)
     init = X[np.random.default_rng(0).choice(len(X), 10, replace=False)]
 
@@ -85,6 +86,7 @@ def iterations(report):
 
 
 def whole_fit(report):
+    """Compare fits to convergence with those of an implementation in plain NumPy."""
     X = blobs(10_000, 20, 5)
     ours = numpy = n_iter = 0
     for seed in range(6):
@@ -104,6 +106,7 @@ def whole_fit(report):
 
 
 def threads(report):
+    """Compare a fit on one thread with a fit on two."""
     X = blobs(10_000, 20, 5)
     models = {
         jobs: MinkowskiWeightedKMeans(5, p=1.1, n_init=50, n_jobs=jobs, random_state=0)
@@ -119,7 +122,8 @@ def threads(report):
     )
 
 
-# The peak memory is read from /proc, because that of getrusage includes the parent process.
+# The peak memory is read from /proc, because the value of getrusage includes the memory of the
+# parent process.
 MEMORY = """
 import re
 from pathlib import Path
@@ -140,6 +144,7 @@ print((peak() - before) / X.nbytes)
 
 
 def memory(report):
+    """Measure the additional memory of a fit, relative to the size of its input."""
     for p in (1.1, 2.0):
         done = subprocess.run(
             [sys.executable, "-c", MEMORY.format(p=p)],
@@ -149,13 +154,14 @@ def memory(report):
         )
         report(
             f"memory beyond the input while fitting n=1,000,000, m=50, k=10, p={p:g}, over "
-            "the size of the input",
+            "the input's size",
             float(done.stdout),
             "<= 0.25",
         )
 
 
 def growth(report):
+    """Measure the growth of the time if the number of rows is doubled."""
     X = blobs(800_000, 50, 10)
     init = X[:10]
     sizes = (100_000, 200_000, 400_000, 800_000)
@@ -170,6 +176,8 @@ def growth(report):
 
 
 def start_up(report):
+    """Measure the time of the import, and the delay of the first fit of a process."""
+
     def run(code):
         return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 

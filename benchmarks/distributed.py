@@ -1,9 +1,9 @@
 """Measure the speed and the memory of fits to Dask collections, on two worker processes.
 
-``python -m benchmarks.distributed speed`` compares fits to rows in the memory of two workers
-with fits in this process on two threads. ``python -m benchmarks.distributed memory`` fits
-models to a file larger than the memory of the workers, and measures the memory of all
-processes. ``--help`` lists options for smaller runs.
+``python -m benchmarks.distributed speed`` compares fits on two workers, with the rows in their
+memory, with fits in this process on two threads. ``python -m benchmarks.distributed memory``
+fits models to a file larger than the memory of the workers, and measures the memory of all
+processes. ``--help`` after ``speed`` or ``memory`` lists options for smaller runs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MEGABYTE = 1e6
 
 @contextmanager
 def two_workers(**options):
-    """Yield the client of a cluster of two processes with one thread each."""
+    """Start a Dask cluster of two processes with one thread each and yield its client."""
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", **options
@@ -39,7 +39,7 @@ def two_workers(**options):
 
 
 def speed(report, n_rows=2_000_000, n_features=50, n_init=2, max_iter=20, rounds=3):
-    """Compare fits on two workers with fits on two threads; their results must be equal."""
+    """Compare fits on two workers with fits on two threads, and check that they are equal."""
     X = blobs(n_rows, n_features, 10)
     with tempfile.TemporaryDirectory() as folder, two_workers():
         path = Path(folder) / "rows.npy"
@@ -72,7 +72,7 @@ def speed(report, n_rows=2_000_000, n_features=50, n_init=2, max_iter=20, rounds
 
 
 class Watch:
-    """Record the largest memory of some processes, sampled every 20 milliseconds."""
+    """Record the peak memory of some processes, sampled every 20 milliseconds."""
 
     def __init__(self, **processes):
         self.processes = {name: psutil.Process(pid) for name, pid in processes.items()}
@@ -82,7 +82,7 @@ class Watch:
     def _look(self):
         while not self._over.wait(0.02):
             for name, process in self.processes.items():
-                with suppress(psutil.NoSuchProcess):  # killed for lack of memory
+                with suppress(psutil.NoSuchProcess):  # the process has ended
                     self.peak[name] = max(self.peak[name], process.memory_info().rss)
 
     def __enter__(self):
@@ -95,7 +95,7 @@ class Watch:
 
 
 def write_rows(path, gigabytes, n_features, seed=0):
-    """Write a file of Gaussian clusters, some rows at a time; return the number of rows."""
+    """Write a file of Gaussian clusters, 50,000 rows at a time; return the number of rows."""
     n_rows = int(gigabytes * 1e9 / (8 * n_features))
     rng = np.random.default_rng(seed)
     centers = rng.normal(scale=2, size=(10, n_features))
@@ -149,13 +149,14 @@ def show(what, measured, bar):
 
 
 def main():
+    """Parse the arguments and run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.distributed")
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("speed", help="two workers against two threads")
+    command = commands.add_parser("speed", help="compare two workers with two threads")
     command.add_argument("--rows", type=int, default=2_000_000)
-    command.add_argument("--rounds", type=int, default=3)
-    command = commands.add_parser("memory", help="a file larger than the workers' memory")
-    command.add_argument("--gigabytes", type=float, default=10.0)
+    command.add_argument("--rounds", type=int, default=3, help="fits; the best time counts")
+    command = commands.add_parser("memory", help="fit a file larger than the workers' memory")
+    command.add_argument("--gigabytes", type=float, default=10.0, help="size of the file")
     command.add_argument("--folder", help="directory for the temporary file")
     for command in commands.choices.values():
         command.add_argument("--features", type=int, default=50)

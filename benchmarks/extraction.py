@@ -10,13 +10,14 @@ from cafelearn.extraction import Autoencoder, ReconstructionICA, ReplicatedNMF
 
 
 def noisy(name):
-    """Return a packaged data set, scaled, with noise in 40% of its (class, feature) pairs."""
+    """Return a packaged data set with noise in 40% of its (class, feature) pairs, scaled."""
     data = load(name)
     X, _ = corrupt(RangeScaler().fit_transform(data.data), data.target, 0.4, 1.0, 0)
     return RangeScaler().fit_transform(X), data.target
 
 
 def cafe(report):
+    """Compare CAFE, with twelve candidates, with k-means."""
     X, _ = noisy("breast_cancer")
     best = in_turns(
         {
@@ -34,6 +35,7 @@ def cafe(report):
 
 
 def extractors(report):
+    """Measure the time of the extractors."""
     X = RangeScaler().fit_transform(load("ionosphere").data)
     best = in_turns(
         {
@@ -50,6 +52,7 @@ def extractors(report):
 
 
 def unseen_rows(report):
+    """Compare the time to transform new rows with the time to predict their clusters."""
     X = np.random.default_rng(0).normal(size=(1_000_000, 50))
     model = CAFE(10, n_init=1, max_iter=20, random_state=0).fit(X[:20_000])
     best = in_turns(

@@ -2,10 +2,10 @@
 
     python -m benchmarks.features
 
-fits CAFE to one half of each tuning set, computes features in several ways from the same
-clustering, and classifies the other half with 5 and 20 labelled rows per class, as in the
-study. It writes the mean accuracy in each regime to docs/results/features.csv. This takes a
-few minutes.
+The script fits CAFE to one half of each tuning set and computes features in several ways from
+the same clustering. Classifiers trained on 5 and 20 labelled rows per class of this half then
+classify the other half, as in `cafe study`. The mean accuracy in each regime is written to
+docs/results/features.csv. This takes a few minutes.
 """
 
 import warnings
@@ -27,7 +27,7 @@ OUT = Path(__file__).parent.parent / "docs" / "results" / "features.csv"
 
 
 def tuning_cases():
-    """Return the cases on which the default was chosen."""
+    """Return the tuning sets, on which the default rescaling was chosen."""
     regimes = (
         "clean",
         "pairs 0.2/1",
@@ -43,7 +43,7 @@ def tuning_cases():
 
 
 def spread(parts, first):
-    """Compute the square root of the total variance of the first half."""
+    """Compute the square root of the total variance of the rows `first`; it is never 0."""
     return np.sqrt(parts[first].var(axis=0).sum()) + 1e-300
 
 
@@ -91,7 +91,11 @@ def run_case(case):
 
 
 def _own_scales(rows, labels, centers):
-    """Compute 1 / standard deviation by cluster and feature, over the cluster's maximum."""
+    """Compute the inverse standard deviation of each feature in each cluster.
+
+    The values are relative to the standard deviation of all rows. They are divided by the
+    maximum of the cluster, so that the largest is 1.
+    """
     scales = np.empty_like(centers)
     for l, center in enumerate(centers):
         members = rows[labels == l]

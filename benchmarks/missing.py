@@ -2,15 +2,16 @@
 
     python -m benchmarks.missing
 
-takes the nine data sets with the paper's noise at level 0.4 (scales 1 and 5), and removes 5, 20
-and 40% of their entries, at random or by value. CAFE is fitted to the rows with gaps, and to
-the rows after imputation by medians, by the five nearest neighbours of the standard-scaled
-rows, and by iterated regressions; its labels are compared with the classes. There are five
-versions of 20% at random, and one of each other setting.
+The script removes 5, 20 and 40% of the entries of the nine data sets with the paper's noise at
+level 0.4 (scales 1 and 5). Entries are removed at random ("random"), or with a probability that
+rises with the value ("value"). CAFE is fitted to the rows with missing values, and to the rows
+after imputation: by medians, by the five nearest neighbours of the standard-scaled rows, and by
+iterated regressions. Its labels are compared with the classes. With 20% removed at random there
+are five versions of each data set, in all other settings one.
 
-The script writes docs/results/missing.csv, with one row for each data set, version and kind of
-gaps, and missing.md with the mean adjusted Rand indices. Runs that the CSV file contains are
-not repeated. A complete run takes about half an hour on one core.
+The script writes docs/results/missing.csv, with one row per data set, version and setting, and
+missing.md with the mean adjusted Rand indices. Cases that the CSV file already contains are not
+run again. A complete run takes about half an hour on one core.
 """
 
 import warnings
@@ -40,16 +41,16 @@ IMPUTERS = {
     "iterative": lambda: IterativeImputer(random_state=0),
 }
 SETTING = ("kind", "share", "version", "regime", "dataset")
-# The setting with several versions, and their number.
+# The kind and the share of which there are several versions, and the number of versions.
 REFERENCE, MANY_VERSIONS = ("random", 0.2), 5
 
 
 def remove(X, share, kind, rng):
-    """Return a copy in which this share of the entries is missing.
+    """Return a copy of X in which about `share` of the entries are missing.
 
-    Entries are removed at random or, with "value", with a probability that rises from 0 for
-    the smallest value of a column to twice the share for the largest. Every row and every
-    column keeps at least one entry.
+    With kind "random" all entries have the same probability. With "value" the probability rises
+    from about 0 for the smallest value of a column to twice the share for the largest. Every
+    row and every column keeps at least one entry.
     """
     chance = np.full(X.shape, share)
     if kind == "value":
@@ -61,7 +62,10 @@ def remove(X, share, kind, rng):
 
 
 def run_case(case, kind, share):
-    """Compute the adjusted Rand index of each method, and that of the complete rows."""
+    """Compute the adjusted Rand index of CAFE's labels for each treatment of missing values.
+
+    "complete" is the index without missing values, "native" that of a fit without imputation.
+    """
     X, y = case_data(case)
     rng = np.random.default_rng(case.seed(f"missing/{kind}/{share}"))
     gapped = remove(X, share, kind, rng)
@@ -77,7 +81,7 @@ def run_case(case, kind, share):
 
 
 def settings():
-    """Yield kind and share of the gaps, version, regime and data set of each case."""
+    """Yield all cases as tuples of the fields named in SETTING."""
     for kind, share in product(KINDS, SHARES):
         versions = MANY_VERSIONS if (kind, share) == REFERENCE else 1
         yield from product([kind], [share], range(versions), REGIMES, datasets.names())
@@ -88,7 +92,7 @@ def main():
     known = pd.read_csv(OUT) if OUT.exists() else pd.DataFrame(columns=SETTING)
     rows = known.to_dict("records")
     done = {tuple(row[name] for name in SETTING) for row in rows}
-    # The setting with several versions comes first.
+    # The cases of REFERENCE are run first.
     for setting in sorted(settings(), key=lambda setting: setting[:2] != REFERENCE):
         if setting in done:
             continue
@@ -104,7 +108,7 @@ def main():
 
 
 def render(table):
-    """Return the Markdown table of the documentation for the table of the CSV file."""
+    """Return the Markdown table for the documentation from the table of the CSV file."""
     names = {
         "complete": "nothing missing",
         "native": "gaps kept",

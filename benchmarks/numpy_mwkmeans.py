@@ -1,13 +1,10 @@
-"""A straightforward mwk-means with NumPy broadcasting, as a baseline for speed.
-
-Centres are found by bisection, for all columns at once.
-"""
+"""A straightforward mwk-means with NumPy broadcasting, as a baseline for speed."""
 
 import numpy as np
 
 
 def fit(X, Z, p, max_iter, offset="mean"):
-    """Run Algorithm 1; return the labels and the number of iterations."""
+    """Run Algorithm 1 of the paper; return the labels and the number of iterations."""
     (k, m), labels = Z.shape, None
     w = np.full((k, m), 1 / m)
     for iteration in range(max_iter):
@@ -26,7 +23,7 @@ def fit(X, Z, p, max_iter, offset="mean"):
 
 
 def center(x, p, steps=32):
-    """Compute the Minkowski centre of each column to 2^-32 of its range, by bisection."""
+    """Compute the Minkowski centre of each column by bisection, to 2^-32 of its range."""
     if p == 2:
         return x.mean(axis=0)
     low, high = x.min(axis=0), x.max(axis=0)

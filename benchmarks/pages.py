@@ -1,4 +1,4 @@
-"""Insert measured tables into pages of the documentation."""
+"""Insert tables of measurements into pages of the documentation."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def replace_part(page, name, text):
-    """Replace the text between the begin and end comments with this name in a page."""
+    """Replace the text of a page between the comments that begin and end the part `name`."""
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
     path = DOCS / page
     before, found, rest = path.read_text(encoding="utf-8").partition(begin)

@@ -1,9 +1,10 @@
 """Measure the growth of the time of an iteration: ``python -m benchmarks.scaling``.
 
-The script writes docs/results/scaling.csv and the figure of docs/benchmarks.md. Each curve
-varies one of rows, features, clusters and p; the others are n=100,000, m=50, k=10. The time of
-an iteration is the time of a whole fit on one thread divided by its number of iterations, at
-most 8; the best of two rounds counts. A last curve compares one and two threads.
+The script writes docs/results/scaling.csv and the figure docs/images/scaling.png. Each curve
+varies the number of rows n, of features m or of clusters k, or the exponent p. The fixed
+numbers are n=100,000, m=50 and k=10. The time of an iteration is the time of a fit of at most 8
+iterations on one thread, divided by their number; the best of two rounds counts. The last
+measurement compares one thread with two, on 400,000 rows.
 """
 
 import argparse
@@ -32,7 +33,7 @@ P_CURVE = (1.01, 1.1, 1.3, 1.5, 1.7, 1.9, 2.0, 2.1, 2.5, 3.0, 4.0, 6.0, 10.0)
 
 
 def per_iteration(model, X, rounds=2):
-    """Return the best time of an iteration."""
+    """Return the time per iteration, the best of several rounds."""
     best = np.inf
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -50,7 +51,7 @@ def mwk(Z, p, max_iter=8, n_jobs=1):
 
 
 def measure(note):
-    """Measure all curves and return them as a table."""
+    """Measure all curves and return them as a table; `note` gets a line for each point."""
     rows = []
 
     def add(curve, value, what, seconds):
@@ -125,8 +126,9 @@ def draw_figure(table, path):
 
 
 def main():
+    """Measure, unless the stored times are to be used, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draw", action="store_true", help="only draw, without measuring")
+    parser.add_argument("--draw", action="store_true", help="draw the stored measurements")
     path = RESULTS / "scaling.csv"
     if not parser.parse_args().draw:
         measure(lambda line: print(line, flush=True)).to_csv(path, index=False)

@@ -1,12 +1,13 @@
-"""Compare rules that choose among clusterings: the ablation study of `cafelearn.selection`.
+"""Compare variants of the score and sets of candidates: the ablation study of CAFE's choice.
 
     python -m benchmarks.selection
 
-clusters every tuning set once with a wide grid of candidates. For each variant of the score
-and each subset of the candidates it determines the clustering that would have been chosen.
-It writes the mean adjusted Rand index of the choice by regime to docs/results/ablation.csv and
-ablation.md. This takes a quarter of an hour on two cores. The tuning sets are the paper's nine
-data sets, sets from scikit-learn and generated sets; no other data was used.
+The script clusters every tuning set with a wide grid of candidates. For each variant of the
+likelihood score and each subset of the candidates, it determines which clustering would have
+been chosen. It writes the mean adjusted Rand index of the chosen clusterings in each regime to
+docs/results/ablation.csv and ablation.md. This takes a quarter of an hour on two cores. The
+tuning sets are the paper's nine data sets, sets from scikit-learn and generated sets; no other
+data was used.
 """
 
 import warnings
@@ -42,17 +43,22 @@ GRID = [
 
 
 class Form(NamedTuple):
-    """A variant of the score; the defaults are those of `cafelearn.selection`."""
+    """A variant of the score; the defaults are those of `cafelearn.selection`.
 
-    atom: float = 0.1  # smallest share of the rows at an extreme value that makes it an atom
-    variance_prior: float = 3.0
-    prior: float = 4.0
-    penalty: float = 1.0
+    The smallest and the largest value of a feature are atoms if enough rows have them, or if
+    the feature has only these two values. An atom has a probability in each cluster; the other
+    values have a Gaussian density.
+    """
+
+    atom: float = 0.1  # smallest share of the rows that makes an extreme value an atom
+    variance_prior: float = 3.0  # sum of squares that the prior adds to that of a cluster
+    prior: float = 4.0  # number of rows that the prior adds to a cluster
+    penalty: float = 1.0  # factor of the penalty, log(n) / 2 for each parameter
     sizes: float = 1.0  # factor of the term of the cluster sizes
-    variances: str = "better"  # "own", "shared" or the better of the two for each feature
-    irrelevant: bool = False  # whether features may have one distribution for all clusters
-    multinomial: bool = False  # whether one-hot columns of a variable are one distribution
-    transform: str = "none"  # "winsorise" or "rank"
+    variances: str = "better"  # "own", "shared", or the better of the two for each feature
+    irrelevant: bool = False  # whether a feature may have one distribution for all clusters
+    multinomial: bool = False  # whether the one-hot columns of a variable are one distribution
+    transform: str = "none"  # transformation of the values: "none", "winsorise" or "rank"
 
 
 FORMS = {
@@ -80,6 +86,7 @@ def _is_default(c):
     return c.p in DEFAULT_EXPONENTS
 
 
+# Subsets of GRID: functions that tell whether a candidate belongs to the subset.
 SETS = {
     "the default": _is_default,
     "only p = 2": lambda c: c.p == 2,
@@ -96,7 +103,7 @@ SETS = {
 
 
 def tuning_cases():
-    """Return the cases on which the settings were chosen."""
+    """Return the tuning sets, on which CAFE's candidates and score were chosen."""
     noisy = ("pairs 0.2/1", "pairs 0.4/1", "pairs 0.4/5", "columns", "heavy", "zeros")
     cases = [Case(name, "clean", 0) for name in datasets.names()]
     cases += [
@@ -135,6 +142,7 @@ def score(X, labels, k, form=FORMS["the score"]):
 
 
 def _categorical(categories, clusters, k, price, form):
+    """Compute the log-likelihood of a categorical distribution in each cluster."""
     fit = -price * k * (len(categories) - 1)
     alike = -price * (len(categories) - 1)
     for at in categories:
@@ -148,6 +156,7 @@ def _categorical(categories, clusters, k, price, form):
 
 
 def _gaussian(x, between, clusters, k, price, form):
+    """Compute the log-likelihood of the values of the rows `between`, which are not atoms."""
     if form.transform != "none":
         x = _transform(x, between, form.transform)
     n = between.sum()
@@ -165,6 +174,7 @@ def _gaussian(x, between, clusters, k, price, form):
 
 
 def _transform(x, between, kind):
+    """Reduce heavy tails of the values of the rows `between`."""
     from scipy.stats import norm, rankdata
 
     x = x.copy()
@@ -198,7 +208,7 @@ def refine(X, labels, k):
 
 
 def run_case(case):
-    """Compute the adjusted Rand index of every choice on one data set."""
+    """Compute the adjusted Rand index of the clustering that each variant chooses."""
     X, y = case_data(case)
     k = len(np.unique(y))
     with threadpool_limits(1), warnings.catch_warnings():
@@ -240,7 +250,7 @@ def run_case(case):
 
 
 def regime_of(case):
-    """Return the column of the table to which a case belongs."""
+    """Return the regime of a case, which is its column of the table."""
     if case.regime == "generated":
         return case.dataset
     return ("bundled " if case.dataset in BUNDLED else "") + case.regime.split()[0]
@@ -259,7 +269,7 @@ def main():
 
 
 def render(table):
-    """Return the Markdown table of the documentation for the table of the CSV file."""
+    """Return the Markdown table for the documentation from the table of the CSV file."""
     kinds = {"score": "score", "candidates": "candidates", "after": "afterwards"}
     kinds |= {"hindsight": "in hindsight", "others": "other methods"}
     columns = ("mean", "clean", "pairs", "columns", "heavy", "zeros", "counts")

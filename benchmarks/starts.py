@@ -1,7 +1,9 @@
 """Compare starts on a sample with starts on all rows: ``python -m benchmarks.starts``.
 
-The script writes docs/results/starts.csv: the ratio of the best objectives of 50 starts, and
-both times, on data sets that differ in size, overlap, noise and rare clusters.
+The script fits data sets that differ in size, overlap, noise and the sizes of their clusters,
+with 50 starts of each kind. It writes docs/results/starts.csv: for each data set the ratio of
+the objectives, that of the starts on the sample to that of the starts on all rows, and the
+times of both fits.
 """
 
 import time
@@ -20,10 +22,10 @@ KINDS = ("clear", "overlapping", "rare", "noise pairs", "noise columns", "heavy 
 
 
 def make(kind, n_rows, n_features=10, k=6, seed=0):
-    """Generate one data set of a kind."""
+    """Generate a data set of one of KINDS."""
     rng = np.random.default_rng([KINDS.index(kind), n_rows, seed])
     shares = np.full(k, 1 / k)
-    if kind == "rare":  # two clusters of 0.5% of the rows
+    if kind == "rare":  # two clusters have 0.5% of the rows each
         shares = np.array([0.005, 0.005, *np.full(k - 2, 0.99 / (k - 2))])
     y = rng.choice(k, n_rows, p=shares)
     centers = rng.normal(scale=0.8 if kind == "overlapping" else 2.5, size=(k, n_features))
@@ -38,17 +40,17 @@ def make(kind, n_rows, n_features=10, k=6, seed=0):
 
 
 def measure(model, X):
-    """Fit a model; return its objective and the seconds."""
+    """Fit a model; return its objective and the time in seconds."""
     start = time.perf_counter()
     objective = clone(model).fit(X).inertia_
     return objective, time.perf_counter() - start
 
 
 def main():
-    """Measure, print and write the table."""
+    """Run all fits, print the results and write the table."""
     warnings.simplefilter("ignore")
     records = []
-    for p in (1.5, 2.0, 3.0):  # compile first
+    for p in (1.5, 2.0, 3.0):  # compile before measuring
         model = MinkowskiWeightedKMeans(6, p=p, n_init=1, n_jobs=2, subsample=None)
         measure(model, make("clear", 25_000))
     for kind, (n_rows, p) in product(

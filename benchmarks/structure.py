@@ -2,10 +2,10 @@
 
     python -m benchmarks.structure
 
-runs the test behind the finding "no-structure" on data sets of independent variables with
-several shapes and distributions, and writes docs/results/structure.csv. This takes a minute or
-two. The study (`cafe study`) measures how often the test misses structure in the paper's data
-sets.
+The script generates data sets of independent variables that differ in size and distribution. It
+runs the test behind the finding "no-structure" on each and writes docs/results/structure.csv.
+This takes a minute or two. `cafe study` measures the opposite error: how often the test misses
+structure in the paper's data sets.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ COUNTS = dict.fromkeys(KINDS, 50) | {"uniform": 100}
 
 
 def run(kind, number):
-    """Run the test on one data set of independent variables."""
+    """Generate one data set, run the test on it and return a row of the table."""
     rng = np.random.default_rng([list(KINDS).index(kind), number])
     n, m = int(rng.choice([50, 100, 300, 1_000, 3_000])), int(rng.choice([2, 3, 5, 10, 30]))
     k = int(rng.integers(2, 11))

@@ -1,9 +1,9 @@
 """Measure the time of a fit against the number of rows: ``python -m benchmarks.users``.
 
-The script writes docs/results/users.csv, docs/images/users.png and the table at the top of
+The script writes docs/results/users.csv, docs/images/users.png and the first table of
 docs/benchmarks.md. Times are processor times on one thread, so that other load on the machine
-has little effect. A run takes ten minutes on an idle machine. A method is not run at the next
-number of rows if its extrapolated time exceeds `LIMIT` seconds.
+has little effect. A run takes about ten minutes on an idle machine. A method is not run on more
+rows if its extrapolated time exceeds `LIMIT` seconds.
 """
 
 import argparse
@@ -27,12 +27,13 @@ mpl.use("Agg")
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 FEATURES, CLUSTERS = 20, 5
 LIMIT = 90  # seconds
-# Every fit is repeated, because the first fit of a size may include compilation. If both fits
-# together take less than this many seconds, a third follows.
+# Every fit is repeated, because the first fit may include compilation. If both fits together
+# take less than this many seconds, a third follows.
 SHORT = 2
 
 
 def umap(X):
+    """Fit UMAP without its warnings."""
     from umap import UMAP
 
     with warnings.catch_warnings():
@@ -40,7 +41,7 @@ def umap(X):
         UMAP(n_jobs=1).fit(X)
 
 
-# Methods with their default parameters; by default most of them use one thread.
+# All methods have their default parameters, except that KMeans also runs with ten starts.
 METHODS = {
     "CAFE": lambda X: CAFE(CLUSTERS, random_state=0).fit(X),
     "MinkowskiWeightedKMeans": lambda X: MinkowskiWeightedKMeans(CLUSTERS, random_state=0).fit(
@@ -74,9 +75,9 @@ def time_fit(fit, X):
 
 
 def expected(sizes, seconds, n_rows):
-    """Extrapolate the time to more rows from the last two sizes.
+    """Extrapolate the time of a fit to `n_rows` rows from the last two sizes.
 
-    The growth is assumed to be at least linear and at most quadratic.
+    The time is assumed to grow at least linearly and at most quadratically.
     """
     if not seconds:
         return 0.0
@@ -88,7 +89,10 @@ def expected(sizes, seconds, n_rows):
 
 
 def measure(methods, rows, limit, note):
-    """Return a table with a row for each method and number of rows that was tried."""
+    """Measure the methods; return a table with one row per method and number of rows.
+
+    `note` is called with a line of text for each measurement.
+    """
     warnings.simplefilter("ignore")
     found = []
     for method in methods:
@@ -111,7 +115,7 @@ def measure(methods, rows, limit, note):
 
 
 def spread(places, gap):
-    """Move sorted positions apart until neighbours are at least `gap` apart."""
+    """Shift sorted positions until neighbours are at least `gap` apart."""
     places = np.array(places, dtype=float)
     for _ in range(200):
         short = gap - np.diff(places)
@@ -124,7 +128,7 @@ def spread(places, gap):
 
 
 def draw(table, path):
-    """Draw the seconds against the rows, with the name of the method at each line."""
+    """Draw the time against the number of rows, with the name of the method at each line."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8.2, 4.8), layout="constrained")
@@ -164,7 +168,7 @@ def draw(table, path):
 
 
 def words(seconds):
-    """Format a time with two digits."""
+    """Format a time with two significant digits."""
     if np.isnan(seconds):
         return "-"
     if seconds < 0.1:
@@ -182,11 +186,12 @@ def as_markdown(table):
 
 
 def main():
+    """Measure, unless the stored times are to be used; write the figure and the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draw", action="store_true", help="only draw, without measuring")
-    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--draw", action="store_true", help="use the stored times")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, help="numbers of rows")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="longest fit in seconds")
     options = parser.parse_args()
     path = DOCS / "results" / "users.csv"
     if not options.draw:

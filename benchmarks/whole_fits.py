@@ -1,7 +1,6 @@
-"""Compare whole fits: single with double precision, early stopping with complete starts.
+"""Compare single with double precision, and early stopping with complete starts.
 
-By default the data has 100,000 rows in ten clusters; 30 features separate the clusters, and 20
-are noise.
+The measurements are part of the table of ``make bench``.
 """
 
 import numpy as np
@@ -15,9 +14,9 @@ STARTS = 3
 
 
 def noisy_blobs(n=100_000, m=50, k=10, n_noise=20, seed=0):
-    """Generate range-scaled Gaussian clusters, some of them close, with uniform noise features.
+    """Generate Gaussian clusters, some of which overlap, and features of uniform noise.
 
-    Return the rows and their clusters.
+    Return the range-scaled rows and their clusters.
     """
     rng = np.random.default_rng(seed)
     X, y = make_blobs(n, m - n_noise, centers=k, center_box=(-2, 2), random_state=seed)
@@ -25,11 +24,12 @@ def noisy_blobs(n=100_000, m=50, k=10, n_noise=20, seed=0):
 
 
 def draw(X, k, seed):
+    """Draw k rows at random as initial centres."""
     return X[np.random.default_rng(seed).choice(len(X), k, replace=False)]
 
 
 def single_precision(report):
-    """Compare the time of an iteration in float64 with that in float32."""
+    """Compare the time per iteration in float64 with that in float32."""
     X, y = noisy_blobs()
     single = X.astype(np.float32)
     for p in (1.1, 1.5, 2.0, 3.0):
@@ -64,7 +64,7 @@ def single_precision(report):
 
 
 def early_stopping(report):
-    """Compare the time of 40 complete starts with that of 40 starts with early stopping."""
+    """Compare the time of 40 starts without early stopping with that of 40 starts with it."""
     X, _ = noisy_blobs(n=10_000, m=20, k=8, n_noise=8)
     for p in (1.1, 3.0):
         model = MinkowskiWeightedKMeans(8, p=p, n_init=40, random_state=0)

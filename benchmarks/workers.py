@@ -1,6 +1,7 @@
-"""Compare fits on two workers with scikit-learn and dask-ml: ``python -m benchmarks.workers``.
+"""Compare the time of an iteration with scikit-learn and dask-ml.
 
-This is the only benchmark that needs dask-ml.
+``python -m benchmarks.workers`` fits on two threads and on two Dask workers. It is the only
+benchmark that needs dask-ml.
 """
 
 import time
@@ -19,7 +20,7 @@ ITERATIONS = 10
 
 
 def best(run, rounds=3):
-    """Return the best time of an iteration; `run` returns the number of iterations."""
+    """Return the best time per iteration; `run` fits and returns its number of iterations."""
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -29,6 +30,7 @@ def best(run, rounds=3):
 
 
 def main():
+    """Print the time per iteration of each method."""
     import dask.array as da
     from dask_ml.cluster import KMeans as DaskKMeans
 
