@@ -6,9 +6,9 @@ The script chooses k from 1 to 10, as `CAFE("auto")` does and by the silhouette 
 data are three data sets of scikit-learn and four generated families with 2 to 8 clusters, clean
 and with the noise of the paper (scale 1) at two levels, and uniform noise. All sets are used
 twice: complete, and with a fifth of the values removed at random. The results are written to
-docs/results/clusters.csv. The script then measures how much longer a fit takes that chooses k
-from 2 to 8. It takes about forty minutes in total. `versions`, at most and by default 5, is the
-number of versions of each set.
+docs/results/clusters.csv. The script then measures how much longer a fit takes if it chooses
+k from 2 to 8. It takes about forty minutes in total. `versions`, at most and by default 5, is
+the number of versions of each set.
 """
 
 import sys
@@ -41,7 +41,7 @@ ROWS, SMALLEST = 600, 30  # of a generated set: the rows, and the smallest size 
 
 
 def sizes(rng, k):
-    """Draw the sizes of k clusters, which are not equal."""
+    """Draw unequal sizes for k clusters."""
     return np.maximum((rng.dirichlet(np.full(k, 5.0)) * ROWS).astype(int), SMALLEST)
 
 

@@ -27,8 +27,8 @@ mpl.use("Agg")
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 FEATURES, CLUSTERS = 20, 5
 LIMIT = 90  # seconds
-# Every fit is repeated, because the first fit may include compilation. If both fits together
-# take less than this many seconds, a third follows.
+# Every fit is repeated, because the first fit of a size may include compilation. If both fits
+# together take less than this many seconds, a third follows.
 SHORT = 2
 
 

@@ -29,7 +29,7 @@ extensions = [
 ]
 root_doc = "index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# The files in results are generated. Other pages include them, so they are no pages themselves.
+# The files in results are generated. They are included in pages, but are not pages themselves.
 exclude_patterns = ["_build", "results"]
 templates_path = ["_templates"]
 nitpicky = True
@@ -59,7 +59,7 @@ myst_heading_anchors = 3
 
 # Links to other packages ------------------------------------------------------------------
 
-# The inventories of these packages are on the network, so one is written here instead.
+# An inventory written here replaces those of the packages, which are on the network.
 SKLEARN = "scikit-learn.org/stable/modules/generated/"
 ELSEWHERE = {
     "joblib.parallel_config py:function": (

@@ -17,8 +17,8 @@ from cafelearn.plotting import WeightsDisplay
 # %%
 # The table is generated, so the true kind of each customer is known. Businesses pay by invoice
 # and order during working hours, families order often and buy food, bargain hunters wait for
-# discounts, and newcomers registered in recent months. On the columns that do not characterise
-# their kind, customers take any value.
+# discounts, and newcomers registered in recent months. In the columns that do not characterise
+# their kind, the values are random.
 
 rng = np.random.default_rng(7)
 KINDS = {"business": 150, "family": 350, "bargain hunter": 250, "newcomer": 150}
@@ -71,7 +71,7 @@ print(model.encoder_.treatments_.to_string())
 
 # %%
 # The profile describes each cluster in the units of the table. Print the three variables on
-# which it differs most from the other customers.
+# which each cluster differs most from the other customers.
 
 profile = model.profile_frame(customers)
 for cluster, rows in profile.groupby("cluster"):

@@ -51,7 +51,7 @@ X, _ = corrupt(clean, data.target, noise_level=0.4, noise_scale=1.0, random_stat
 scaled = RangeScaler().fit_transform(X)
 
 plain = WidestFeatures(4).fit(scaled)
-# With the default rescaling, the extractor could also select distances to the centres.
+# "origin" is the paper's rescaling; the default would let the extractor select distances.
 cafe = CAFE(3, n_components=4, extractor=WidestFeatures(), rescaling="origin", random_state=0)
 cafe.fit(X)
 for name, features, chosen in (
