@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def fit(X, Z, p, max_iter, offset="mean"):
+def fit(X, Z, p, max_iter):
     """Run Algorithm 1 of the paper; return the labels and the number of iterations."""
     (k, m), labels = Z.shape, None
     w = np.full((k, m), 1 / m)
