@@ -1,4 +1,4 @@
-"""Fits to Dask collections, called by the estimators."""
+"""Methods of the estimators for Dask collections."""
 
 try:
     import dask.array  # noqa: F401

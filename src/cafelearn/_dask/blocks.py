@@ -23,7 +23,7 @@ from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
 
-# Largest number of parts that one task combines.
+# Largest number of results that one task combines.
 FAN_IN = 16
 
 
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     X: np.ndarray  # C-contiguous float32 or float64
     sample_weight: np.ndarray  # float64
     number: int  # of the block
-    first_chunk: int  # number of its first chunk among those of all blocks
+    first_chunk: int  # number of its first chunk; chunks are numbered across all blocks
 
     @property
     def last_chunk(self):
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Conversion of a raw block to Rows."""
+    """Settings of the conversion of a raw block to Rows."""
 
     n_features: int
     dtype: np.dtype
@@ -96,14 +96,14 @@ def _checked_weights(weights, n_rows):
     if len(weights) != n_rows:
         raise ValueError(
             f"Found a block of {n_rows} rows with {len(weights)} sample weights; "
-            "X and sample_weight must be divided alike."
+            "X and sample_weight must be divided into blocks of the same lengths."
         )
     check_non_negative(weights, "`sample_weight`")
     return weights
 
 
 def scaled_by_each(scalers, X):
-    """Yield X scaled by each scaler in turn; consecutive equal scalers share one copy."""
+    """Yield X scaled by each scaler in turn; consecutive uses of a scaler share one copy."""
     last, scaled = None, X
     for scaler in scalers:
         if scaler is not last:
@@ -112,10 +112,10 @@ def scaled_by_each(scalers, X):
 
 
 class Order(NamedTuple):
-    """One pass: the function of its tasks and its arguments."""
+    """Functions and arguments of the tasks of one pass."""
 
-    run: Callable  # (rows, request) -> part
-    combine: Callable  # (list of parts in their order) -> part
+    run: Callable  # (rows, request) -> result
+    combine: Callable  # (list of results in the order of the blocks) -> result
     request: Any
     reading: Reading
     check: bool
@@ -128,7 +128,7 @@ def _run(order, rows, weights, number, first_chunk):
 
 
 def _combine(order, parts):
-    """Combine the parts of consecutive blocks, as a task."""
+    """Run a task that combines the results of consecutive blocks."""
     return order.value.combine(parts)
 
 
@@ -138,9 +138,9 @@ class Blocks:
     Parameters
     ----------
     array : dask.array.Array of shape (n_samples, n_features)
-        The rows. Numbers of rows may be unknown.
+        The rows. The lengths of the blocks may be unknown.
     weights : dask.array.Array of shape (n_samples,) or None
-        Their weights, in blocks of the same lengths.
+        Weights of the rows, in blocks of the same lengths.
     dtype : dtype
         float32 or float64.
     owner : str
@@ -195,10 +195,10 @@ class Blocks:
         self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
 
     def reduce(self, run, combine, request, check=False):
-        """Make one pass: call run(rows, request) on each block; combine results in order."""
+        """Make one pass: call run(rows, request) on each block, and combine the results."""
         order = Sealed(Order(run, combine, request, self._reading, check))
         name, layer = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}", {}
-        # With few blocks, each task contains the order, which saves a round trip; with many,
+        # With few blocks, each task contains the Order, which saves a round trip; with many,
         # all tasks share one copy.
         if self.n_blocks > FAN_IN:
             layer[f"order-{name}"] = order
@@ -224,20 +224,20 @@ class Blocks:
         schedule, client = _scheduler(self.array)
         annotations = {}
         if client is not None and isinstance(self._sources[0][0], Sealed):
-            # Read a block on the same worker in each pass: its labels may be cached there.
+            # Read a block on the same worker in each pass, because its labels are cached there.
             place = partial(_place, sorted(client.nthreads()), self.n_blocks)
             annotations = {"workers": place, "allow_other_workers": True}
         with dask.annotate(**annotations):
             if client is None:
                 return list(schedule(graph, keys))
             futures = schedule(graph, keys, sync=False)
-        # Release the futures of the last pass only now, after this one is submitted: the client
-        # sends a release at once and would delay the next message by 10 ms.
+        # Release the futures of the last pass only after this one is submitted: the client
+        # sends a release at once, which would delay its next message by 10 ms.
         self._held = futures
         return client.gather(futures)
 
     def forget(self, key):
-        """Clear the entries of a key in the caches of all workers."""
+        """Remove the entries of a fit or draw from the caches of all workers."""
         _, client = _scheduler(self.array)
         if client is None:
             forget(key)
@@ -246,7 +246,7 @@ class Blocks:
 
 
 def _scheduler(array):
-    """Return the function that computes graphs, and its Client or None."""
+    """Return the function that computes graphs, and its Client if it has one."""
     schedule = get_scheduler(collections=[array])
     client = getattr(schedule, "__self__", None)
     return schedule, client if hasattr(client, "nthreads") else None

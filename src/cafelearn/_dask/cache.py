@@ -1,12 +1,13 @@
-"""Cache of arrays in a process, kept between passes.
+"""Cache of arrays in each process, kept between passes.
 
-Every entry can be recomputed from a block and a model. A lost worker, a block that moves to
-another worker or a full cache therefore costs time, but changes no result.
+Every entry can be recomputed from a block and the request of a pass. If a worker is lost, a
+block moves to another worker or the cache is full, a pass takes longer but its result is the
+same.
 """
 
 from threading import Lock
 
-# Largest size of the cache of one process; arrays that do not fit are recomputed.
+# Largest size in bytes of the cache of one process; arrays that do not fit are recomputed.
 LIMIT = 128 * 2**20
 
 
@@ -18,15 +19,15 @@ class Cache:
         self._entries, self._lock = {}, Lock()
 
     def get(self, key):
-        """Return the arrays stored under `key`, an empty dictionary if there are none."""
+        """Return the arrays stored under `key`; an empty dictionary if there are none."""
         with self._lock:
             return self._entries.get(key, {})
 
     def put(self, key, arrays):
-        """Replace the entry by a dictionary of arrays if there is room.
+        """Replace the entry of `key` by a dictionary of arrays; drop it if the cache is full.
 
-        No other entry is evicted: blocks are processed in a fixed order, so evicting the
-        oldest entry would evict each one shortly before it is needed.
+        Other entries are not evicted: blocks are processed in a fixed order, so the oldest
+        entry would always be evicted shortly before it is needed.
         """
         with self._lock:
             self._drop(key)
@@ -35,7 +36,7 @@ class Cache:
                 self.size += _size(arrays)
 
     def forget(self, first):
-        """Remove all entries whose key begins with `first`."""
+        """Remove the entries of all keys that begin with `first`."""
         with self._lock:
             for key in list(self._entries):
                 if key[0] == first:
@@ -53,5 +54,5 @@ CACHE = Cache(LIMIT)
 
 
 def forget(first):
-    """Remove all entries of this process whose key begins with `first`."""
+    """Remove the entries of all keys that begin with `first` from this process."""
     CACHE.forget(first)

@@ -26,12 +26,7 @@ from cafelearn._solver.placing import assign, make_model
 from cafelearn._structure import ROWS
 from cafelearn._validation import check_unscaled, ordinary_units
 from cafelearn._variable_scaling import scale_as_one, scaling_key
-from cafelearn._variables import (
-    largest_sums,
-    set_variables,
-    several_columns,
-    variable_codes,
-)
+from cafelearn._variables import largest_sums, set_variables, several_columns, variable_codes
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.selection import add_tallies, count_extremes, gaps_differ, make_frame, tally
 
@@ -112,7 +107,7 @@ def tally_block(rows, request):
 
 
 def find_extremes(rows, extremes):
-    """Compute the mass of the rows of one block at the extremes of each feature."""
+    """Compute the mass of the rows of one block at the two extremes of each feature."""
     return count_extremes(rows.X, rows.sample_weight, *extremes)
 
 
@@ -151,7 +146,7 @@ def _fit_extractor(estimator, extractor, blocks, seed):
 
 
 class Rescaling:
-    """Rescale rows, already scaled by the scaler, as a fitted CAFE does."""
+    """Rescale scaled rows as a fitted CAFE does."""
 
     def __init__(self, estimator):
         self.estimator = estimator
@@ -173,7 +168,7 @@ def find_rescaled_moments(rows, order):
 
 
 def _set_labels(estimator, blocks, scalers):
-    """Set lazy labels on all models; set those of the chosen model on the estimator, too."""
+    """Set lazy labels on all models, and on the estimator those of the chosen model."""
     array, dtype = known_lengths(blocks), blocks.dtype
     for model, scaler in zip(estimator.models_, scalers, strict=True):
         scaled = array

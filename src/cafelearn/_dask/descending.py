@@ -1,8 +1,7 @@
 """Descents over blocks: each pass serves all running descents.
 
-On a worker a pass is a pure function of the block and of the models in the request. The
-labels of the last assignment are cached; if they are lost, they are recomputed from the model
-of that assignment.
+The result of a task depends only on its block and on the models in its requests. Workers cache
+the labels of the last assignment; lost labels are recomputed from the model of that assignment.
 """
 
 from collections import deque
@@ -27,7 +26,7 @@ from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 
-# Largest total size in bytes of the sums that one block returns for all running descents. More
+# Largest total size in bytes of the sums that one block returns for all running descents. Other
 # descents begin when some have ended.
 TOGETHER = 2 * 2**20
 
@@ -36,24 +35,24 @@ class Model(NamedTuple):
     """The state of a descent that a pass needs."""
 
     cells: np.ndarray  # see kernels.cells
-    typical: np.ndarray | None  # (k, m) distances that gaps count as; None: no gaps
+    typical: np.ndarray | None  # (k, m) distances for missing values; None: complete rows
 
 
 class Request(NamedTuple):
-    """One descent's part of a pass."""
+    """Arguments of a pass for one descent."""
 
-    labels: tuple  # cache key of the last labels: descent, number of assignments
+    labels: tuple  # cache key of the last labels: (descent, number of assignments so far)
     scaler: Any  # of the rows, or None
     problem: Problem
     phase: int
     model: Model
-    labeller: Model | None  # the model of the last assignment
+    labeller: Model | None  # the model of the last assignment; None before the first
 
 
 class Pass(NamedTuple):
-    """One pass over all blocks."""
+    """Arguments of a pass over all blocks."""
 
-    fit: str  # key of the blocks in the cache
+    fit: str  # first part of the keys of the blocks in the cache
     requests: list
 
 
@@ -61,7 +60,7 @@ def run_pass(rows, order):
     """Compute the sums of one block for every descent."""
     entry, found, labels = (order.fit, rows.number), [], {}
     known = CACHE.get(entry)
-    # Descents are sorted by scaling, so few scaled copies are made.
+    # Descents with the same scaling are next to each other, so few scaled copies are made.
     copies = scaled_by_each([request.scaler for request in order.requests], rows.X)
     for request, X in zip(order.requests, copies, strict=True):
         own = _labels(rows._replace(X=X), request, known.get(request.labels))
@@ -77,7 +76,7 @@ def run_pass(rows, order):
 
 
 def _labels(rows, request, known):
-    """Return the labels of the last assignment; compute them again if `known` is None."""
+    """Return the labels of the last assignment; recompute them if `known` is None."""
     if known is not None:
         return known.astype(np.int32)
     labels = np.full(len(rows.X), -1, dtype=np.int32)
@@ -104,7 +103,7 @@ def _sum_block(rows, labels, request, phase, model):
     )
     sums = stack[: len(nodes(rows.first_chunk, rows.last_chunk))]
     if phase == ASSIGN:
-        # Rows are numbered within their block; the factor distinguishes blocks in the hash.
+        # Hashes use the number of a row within its block; the factor distinguishes blocks.
         members = sums[:, :-1, MEMBERS, 0].copy().view(np.uint64)
         members *= hash_of.from_python(np.uint64(rows.number)) | np.uint64(1)
         sums[:, :-1, MEMBERS, 0] = members.view(np.float64)

@@ -12,15 +12,15 @@ from cafelearn._validation import check_enough_rows, check_span, refuse_empty_co
 class Extents(NamedTuple):
     """Statistics of the rows that the other passes need."""
 
-    lengths: tuple  # rows of each block
+    lengths: tuple  # number of rows of each block
     mass: float  # sum of all weights; may overflow before they are normalised
     heaviest: float  # the largest weight
     low: np.ndarray  # (m,) smallest values of the rows of positive weight
-    high: np.ndarray  # (m,) largest values
-    row: np.ndarray | None  # the first row of positive weight, its gaps filled with `low`
+    high: np.ndarray  # (m,) largest values of these rows
+    row: np.ndarray | None  # first row of positive weight; `measure` fills its missing values
     observed: np.ndarray  # (m,) whether any row has a value
-    empty: np.ndarray  # numbers of the rows without a value
-    gaps: bool  # whether a value is missing
+    empty: np.ndarray  # indices of the rows without any value
+    gaps: bool  # whether any value is missing
 
 
 def find_extents(rows, request):
@@ -96,7 +96,7 @@ def measure_again(blocks):
 
 
 def _without_gaps(found):
-    # Columns observed only in rows of zero weight count as constant.
+    # A column with values only in rows of weight 0 counts as constant.
     low, high = (np.where(np.isinf(ends), 0, ends) for ends in (found.low, found.high))
     row = np.where(np.isnan(found.row), low, found.row)
     return found._replace(low=low, high=high, row=row)

@@ -10,7 +10,7 @@ import numpy as np
 from cafelearn._npy import read_header
 from cafelearn._solver.kernels.geometry import chunk_rows as kernel_rows
 
-# Number of kernel chunks in a block, about 32 MB.
+# Number of chunks of a fit in a block; float64 blocks of 32 to 1,024 features have about 32 MB.
 CHUNKS_PER_BLOCK = 16
 
 
@@ -18,17 +18,17 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
     """Open a ``.npy`` file as a Dask array whose blocks are read when needed.
 
     Unlike ``dask.array.from_array`` of a memory-mapped array, this sends no rows from the
-    client to the workers: each worker reads its own part of the file, which must be at the
-    same path on all of them. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
-    ``dask.array.from_zarr``; both read on the workers, too.
+    client to the workers: each worker reads its own part of the file, which must have the same
+    path on all workers. For Parquet use ``dask.dataframe.read_parquet``, for Zarr
+    ``dask.array.from_zarr``; both also read on the workers.
 
     Parameters
     ----------
     path : str or path-like
-        A file of a two-dimensional array, written by ``numpy.save``.
+        A file with a two-dimensional array, written by ``numpy.save``.
     chunk_rows : int, default=None
-        Rows of one block. ``None`` means about 32 MB, a multiple of the chunk size of the
-        fit, so that the fit is bitwise equal to that of the array in memory.
+        Number of rows of a block. ``None`` means blocks of about 32 MB (less with few
+        features), such that a fit is bitwise equal to a fit of the array in memory.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
             raise ValueError(f"{path} cannot be read as an array: {error}.") from None
     if len(shape) != 2 or not shape[1]:
         raise ValueError(
-            f"from_npy needs an array of 2 dimensions with columns, got {shape} in {path}."
+            f"from_npy needs a two-dimensional array with columns, got shape {shape} in {path}."
         )
     if dtype.kind not in "biuf":
         raise ValueError(f"from_npy needs numbers, got {dtype} in {path}.")

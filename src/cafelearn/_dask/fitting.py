@@ -41,7 +41,7 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
         exponent = weight_exponent(extents.heaviest)
         blocks.normalise_weights(exponent, extents.heaviest)
     if blocks.weights is not None or blocks.dtype != before:
-        # Rows whose weight has become 0 must not affect the extents.
+        # Negligible weights have become 0, and rows of weight 0 must not affect the extents.
         extents = measure_again(blocks)
     scale, _ = data_scale(extents.low, extents.high)
     units, seen = Units(extreme_unit(scale, blocks.dtype), exponent), (blocks, extents)
@@ -66,16 +66,16 @@ class Multiplied(NamedTuple):
 
 
 def sample_rows(estimator, X, seed, at_most):
-    """Draw at most `at_most` rows of a Dask collection, after checking all of them."""
+    """Check all rows of a Dask collection, and draw at most `at_most` of them."""
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     rows = sample(blocks, seed, at_most=at_most)
-    # A column without values in the sample becomes constant.
+    # Make columns without values in the sample constant.
     return np.where(np.isnan(rows).all(axis=0), extents.low, rows)
 
 
 def known_lengths(blocks):
-    """Return the Dask array of the rows with the block lengths found by the first pass."""
+    """Return the Dask array of the rows, with the block lengths found by the first pass."""
     array = blocks.array.copy()
     array._chunks = (tuple(int(length) for length in blocks.lengths), array.chunks[1])
     return array
@@ -84,9 +84,9 @@ def known_lengths(blocks):
 def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=False):
     """Fit models, with the starts of all models in the same passes over the data.
 
-    `seen` has, for each model, the scaled blocks and their extents; models of the same scaling
-    share them. For `filled_starts` see `prepare`. Return, for each model, the number of
-    clusters that have members. The caller sets `labels_`.
+    `seen` has, for each model, the scaled blocks and their extents, shared by models with the
+    same scaling. For `filled_starts` see `starts.prepare` in `_solver`. Return, for each model,
+    the number of clusters that have members. The caller sets `labels_`.
     """
     jobs, scalers = [], {}
     try:
@@ -115,7 +115,7 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=Fa
 
 
 def _prepare(models, blocks, extents, units):
-    """Return the Prepared jobs of models of one scaling."""
+    """Return the Prepared jobs of models with the same scaling."""
     scale, feature_scale = data_scale(extents.low, extents.high)
     for model in models:
         model.n_features_in_ = blocks.shape[1]
@@ -135,7 +135,7 @@ def _prepare(models, blocks, extents, units):
 
 
 def _whole(models, blocks, extents, feature_scale):
-    """Fit all rows as one cluster for each p that needs it; return the results by p."""
+    """Fit all rows as one cluster, for each p for which this is needed; return results by p."""
     exponents = list(
         dict.fromkeys(
             model.p

@@ -10,10 +10,10 @@ from cafelearn._validation import check_columns
 
 
 def as_array(estimator, X, reset):
-    """Return a Dask array with one chunk of columns, and its type, float32 or float64.
+    """Return a Dask array with one chunk of columns, and the type to fit: float32 or float64.
 
-    With `reset`, names and number of the features are stored in the estimator, otherwise they
-    are checked.
+    With `reset`, names and number of the features are stored in the estimator; otherwise they
+    are compared with those stored.
     """
     if hasattr(X, "to_dask_array"):
         check_columns(X._meta, type(estimator).__name__)
@@ -28,7 +28,7 @@ def as_array(estimator, X, reset):
         _check_feature_names(estimator, X, reset=reset)
     if X.ndim == 2 and np.isnan(X.shape[1]):
         X = X.compute_chunk_sizes()
-    # Check type and dimensions on an array without rows.
+    # Check the type and the dimensions of an array without rows.
     shown = np.zeros((0, *X.shape[1:]), dtype=X.dtype)
     dtype = check_array(
         shown, dtype=[np.float64, np.float32], estimator=estimator, ensure_min_samples=0
@@ -38,7 +38,7 @@ def as_array(estimator, X, reset):
 
 
 def _numbers_of(X, owner):
-    """Convert columns of a dataframe or series to NumPy's numeric types if necessary.
+    """Convert the columns of a dataframe to NumPy's numeric types if necessary.
 
     Types with their own missing values would otherwise become arrays of objects.
     """
@@ -51,12 +51,15 @@ def _numbers_of(X, owner):
 
 
 def _as_floats(frame, owner, dtype):
-    check_columns(frame, owner)  # objects can be checked only here: the meta has no rows
+    check_columns(frame, owner)  # objects can be checked only here, because `_meta` has no rows
     return frame.astype(dtype)
 
 
 def as_weights(sample_weight, X):
-    """Return the weights, divided like X, or None; and X, with computed lengths if needed."""
+    """Return the weights, in blocks like those of X, or None; and X.
+
+    The lengths of the blocks are computed if necessary.
+    """
     if sample_weight is None:
         return None, X
     if hasattr(sample_weight, "to_dask_array"):

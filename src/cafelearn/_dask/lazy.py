@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from cafelearn._dask.inputs import as_array, make_blocks
 from cafelearn._profiles import merge_sums, profile_sums
 
-# Attributes that workers do not need; lazy labels would also keep a reference to the data.
+# Attributes that workers do not need. Lazy labels would even keep a reference to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
-# Methods that return one number for each row, and its type; None means the type of the data.
+# Methods that return one number per row, with its type; None means the type of the data.
 ONE_EACH = {"predict": np.int32, "assignment_margin": None}
 
 
@@ -50,7 +50,7 @@ def blockwise(estimator, name, X, dtype):
 
 
 def _width(estimator, name):
-    # A scaler returns as many features as it takes.
+    # A scaler has no `_n_features_out`, because it returns as many features as it takes.
     n_features_in = estimator.n_features_in_
     if name != "transform":
         return n_features_in
@@ -77,12 +77,12 @@ def detached(estimator):
 
 
 def score(estimator, X, sample_weight):
-    """Compute minus the objective of the rows, eagerly."""
+    """Compute minus the objective of the rows; not lazy."""
     return float(_reduce(estimator, X, sample_weight, score_block, sum))
 
 
 def profile(estimator, X, sample_weight):
-    """Compute the sums for `profile_frame`, eagerly."""
+    """Compute the sums for `profile_frame`; not lazy."""
     return _reduce(estimator, X, sample_weight, profile_block, merge_sums)
 
 

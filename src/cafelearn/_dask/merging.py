@@ -1,8 +1,8 @@
 """Merge the sums of blocks in the order of their chunks, on workers and on the client.
 
-A block covers the chunks first <= i < last of all chunks. Its task returns the sums of the
-largest nodes of the tree of `sums.merge_stack` inside the block, so that any division into
-blocks of whole chunks gives the same bits as one thread.
+A block consists of consecutive chunks. Its task returns the sums of the largest nodes, inside
+the block, of the tree described in `sums.merge_stack`. Any division into blocks of whole chunks
+therefore gives bitwise the same result as one thread.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from cafelearn._solver.kernels.sums import merge_stack
 
 
 def nodes(first, last):
-    """Return the nodes (begin, size) of the tree that make up the chunks first <= i < last."""
+    """Return the largest nodes (begin, size) that make up the chunks first <= i < last."""
     found = []
     while first < last:
         size = first & -first or 1 << (last - first).bit_length()
@@ -38,7 +38,7 @@ def combine(parts):
     for part in parts:
         places = nodes(part.first, part.last)
         for (begin, size), sums in zip(places, part.sums, strict=True):
-            # Merge two nodes of equal size if the left one is at a multiple of twice that size.
+            # Merge nodes of equal size if the left one begins at a multiple of twice that size.
             while found and found[-1][1] == size and found[-1][0] % (2 * size) == 0:
                 begin, _, left = found.pop()
                 sums, size = _total(np.stack([left, sums])), 2 * size
@@ -53,7 +53,7 @@ def totals(part):
 
 
 def _total(sums):
-    """Merge the sums of some nodes, from the last to the first, for each descent."""
+    """Merge the sums of consecutive nodes, from the last to the first, for each descent."""
     stacks = np.moveaxis(sums, 1, 0).copy()
     for stack in stacks:
         merge_stack.from_python(stack, len(stack), 0, 0)

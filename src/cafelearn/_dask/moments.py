@@ -1,4 +1,4 @@
-"""Means and covariances summed over blocks; scalers and PCA fitted from them."""
+"""Means and covariances from sums over blocks; scalers and PCA fitted from them."""
 
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ from cafelearn.extraction.fitting import oriented
 class Moments(NamedTuple):
     """Count, mean and sums of squares about the mean of observed values, in float64.
 
-    Mean and scatter are those of the rows times their units.
+    Mean and scatter are those of the rows multiplied by the units, if there are any.
     """
 
-    # Tuples have a method `count`.
+    # mypy objects, because tuples have a method `count`.
     count: int | np.ndarray  # type: ignore[assignment]  # (m,) if values are missing
     mean: np.ndarray  # (m,)
     scatter: np.ndarray  # (m,) or, with products, (m, m)
@@ -35,7 +35,7 @@ def find_moments(rows, units):
 
 
 def moments_of(X, products, units=None):
-    """Compute the Moments of an array, some rows at a time to keep float64 copies small."""
+    """Compute the Moments of an array, some rows at a time, to keep float64 copies small."""
     n_features = X.shape[1]
     shape = (n_features, n_features) if products else n_features
     parts = [Moments(0, np.zeros(n_features), np.zeros(shape))]
@@ -76,7 +76,7 @@ def combine_moments(parts):
 def fit_scaler(scaler, moments, extents, units=None):
     """Fit a RangeScaler or StandardScaler; return False for any other scaler.
 
-    `units` are those of the moments.
+    `units` are those used for the moments.
     """
     if type(scaler) is RangeScaler:
         low, high, dtype = extents.low, extents.high, extents.low.dtype

@@ -1,4 +1,4 @@
-"""A sample of the rows, for steps that need rows in memory."""
+"""Draw a sample of the rows, for steps that need rows in memory."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ class Wanted(NamedTuple):
 def sample(blocks, seed, change=None, at_most=None):
     """Draw at most `at_most` rows (None: LARGEST_SAMPLE) without replacement; keep their order.
 
-    `change` is applied to the rows of each block on its worker. If there are no more than
-    `at_most` rows, the sample is all of them.
+    `change` is applied to the drawn rows of each block, on the worker. If there are at most
+    `at_most` rows, all are returned.
     """
     at_most = LARGEST_SAMPLE if at_most is None else at_most
     lengths, counts = blocks.lengths, blocks.lengths

@@ -1,11 +1,11 @@
 """Sources of the blocks of a Dask collection.
 
-The source of a block in the memory of a cluster is its Future. The source of a block that can
-be read or computed on its own, for instance from a file, consists of the tasks that do so. They
-run inside the task that needs the block, so a worker never holds more blocks than it works on;
-Dask's scheduler does not guarantee this if reading is a task of its own. The source of any
-other block, such as one that depends on its neighbours, is its key, and the scheduler computes
-it.
+* A block in the memory of a cluster: its Future.
+* A block that can be computed without the others, for instance read from a file: the tasks that
+  compute it. They run inside the task that needs the block, so a worker never holds more blocks
+  than it works on. If reading were a task of its own, the scheduler would not guarantee this.
+* Any other block, such as one that depends on its neighbours: its key, which the scheduler
+  computes.
 """
 
 from collections import Counter
@@ -16,27 +16,27 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 from dask.optimization import cull
 
-# Largest size in bytes of tasks that are sent to the workers in every pass, and of data that
-# several tasks share, such as an open file.
+# Largest size in bytes of the tasks of a block, which are sent to a worker in every pass. It is
+# also the largest size of data that several blocks share, such as an open file.
 SMALL = 100_000
 
 
 class Sealed:
-    """A value that Dask passes on unchanged, without looking for tasks inside."""
+    """A value that Dask passes on unchanged, without looking for tasks inside it."""
 
     def __init__(self, value):
         self.value = value
 
 
 def read(source):
-    """Return the block of a source, on the worker."""
+    """Return the block of a source; called on the worker."""
     return dask.get(*source.value) if isinstance(source, Sealed) else source
 
 
 def find_sources(array, weights, client):
     """Return (source of the rows, source of their weights) of every block, and their graph.
 
-    With a `client`, blocks with rows in this process are sent to its workers once.
+    With a `client`, rows that are in this process are sent to its workers once.
     """
     layers, dependencies, columns = {}, {}, []
     for collection in (array, weights):
@@ -69,7 +69,7 @@ def _sources(collection):
 
 
 def _hold_rows(sources, graph):
-    """Check whether tasks contain so much data that it must be rows of this process."""
+    """Check whether tasks contain so much data that it must be rows."""
     found = [source.value for source in sources if isinstance(source, Sealed)]
     found += [task for task in dict(graph).values() if _is_data(task)]
     return not all(map(_is_small, found))

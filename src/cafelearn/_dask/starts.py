@@ -1,14 +1,18 @@
-"""Draw initial centres from blocks of rows, as `cafelearn._solver.draws` does in memory.
+"""Draw the sample of rows that the starts run on, as `cafelearn._solver.draws` does in memory.
 
-Small collections are fetched whole. From larger ones a sample of distinct rows is drawn: those
-with the shortest waiting times (`draws.coded_times`). The weight of a distinct row may be
-spread over many blocks, so this is a top-k query on a sum over blocks, as in the three-phase
-uniform threshold algorithm (Cao and Wang, 2004). If the time of a row is at most x, then in at
-least one of the C blocks the time computed from its weight in that block alone is at most C x.
-In the first pass each block lists the rows for which this holds; in the second pass the weights
-of all listed rows are summed; in the third pass the rows drawn are fetched. With many blocks,
-C x is a weak bound. A pass before the first then sums the weights of all rows by the last bits
-of their codes; the weight of a row is at most the sum of its bucket.
+Small collections are fetched whole. From larger ones the distinct rows with the shortest
+waiting times (`draws.coded_times`) are drawn. A waiting time is inversely proportional to the
+weight of a row, which may be spread over many blocks. The draw is therefore a top-k query on
+sums over blocks, made in three passes by the uniform threshold algorithm (Cao and Wang, 2004).
+If the time of a row is at most x, then in at least one of the C blocks the time computed from
+the row's weight in that block alone is at most C x.
+
+1. Each block lists the rows whose time, computed from their weight there, is at most C x.
+2. The weights of all listed rows are summed over the blocks.
+3. The rows with the shortest times are fetched.
+
+With many blocks, C x is a weak bound. A pass before these three then sums the weights of all
+rows in buckets, by the last bits of their codes. A row weighs at most as much as its bucket.
 """
 
 from functools import partial
@@ -24,11 +28,11 @@ from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
 from cafelearn._solver.starts import Job, gapped_sample_job, sample_job, sample_seed
 
-# With subsample=None all rows are fetched; collections of more rows raise an error.
+# With subsample=None all rows are fetched; collections with more rows than this raise an error.
 FEW_ROWS = 20_000
-# With more blocks than this, weights are summed in this many buckets.
+# With more than FEW_BLOCKS blocks, weights are summed in BUCKETS buckets.
 FEW_BLOCKS, BUCKETS = 16, 2**19
-# Larger than any error of a sum of float32 numbers, relative to the sum.
+# Larger than the relative rounding error of the sums of buckets, which are float32.
 ROUNDING = 1e-3
 
 
@@ -37,13 +41,13 @@ class Prepared(NamedTuple):
 
     job: Job
     offset: float | str  # see starts.log_offset
-    middle: np.ndarray | None  # values that fill gaps; None without gaps
+    middle: np.ndarray | None  # centre of all rows, to fill missing values; None: complete rows
 
 
 class Frame(NamedTuple):
     """Settings of all draws from the same rows; see `draws.coded_draw`."""
 
-    key: str  # in the cache
+    key: str  # first part of the keys in the cache
     low: np.ndarray
     spans: np.ndarray
     middle: np.ndarray | None  # as in Prepared
@@ -74,7 +78,7 @@ def _buckets(codes):
 
 
 def name_candidates(rows, request):
-    """Return, for each salt, the codes of rows within the bound and whether all rows are."""
+    """Return, for the salt of each draw, the codes within the bound, and whether all are."""
     frame, salts, bound, n_blocks, buckets = request
     (codes, mass, _), found = frame.distinct(rows), []
     most = n_blocks * mass
@@ -88,7 +92,7 @@ def name_candidates(rows, request):
 
 
 def combine_candidates(parts):
-    """Merge the candidates of several blocks."""
+    """Merge the codes listed by several blocks."""
     return [
         (np.unique(np.concatenate([codes for codes, _ in named])), all(a for _, a in named))
         for named in zip(*parts, strict=True)
@@ -96,14 +100,14 @@ def combine_candidates(parts):
 
 
 def sum_masses(rows, request):
-    """Return, for each draw, the positions of its codes in this block, and their weights."""
+    """Return, for each draw, which of its codes are in this block, and their weights."""
     frame, wanted = request
     known, mass, _ = frame.distinct(rows)
     return [(here, mass[places]) for here, places in _look_up(known, wanted)]
 
 
 def _look_up(known, wanted):
-    """Yield, for each draw, the positions of its codes in this block, and where they are."""
+    """Yield, for each draw, the positions in `codes` and in `known` of the codes in both."""
     known = pd.Index(known)
     for codes in wanted:
         places = known.get_indexer(codes)
@@ -120,14 +124,14 @@ def combine_masses(parts):
 
 
 def fetch_rows(rows, request):
-    """Return, for each draw, the positions of its codes in this block, and their rows."""
+    """Return, for each draw, which of its codes are in this block, and their rows."""
     frame, wanted = request
     known, _, first = frame.distinct(rows)
     return [(here, rows.X[first[places]]) for here, places in _look_up(known, wanted)]
 
 
 def combine_rows(middle, parts):
-    """Keep the lexicographically first of rows with equal codes."""
+    """Keep the lexicographically first of the rows with the same code."""
     best = []
     for found in zip(*parts, strict=True):
         places, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
@@ -140,12 +144,12 @@ def combine_rows(middle, parts):
 
 
 def _draw_rows(blocks, extents, middle, salts, count):
-    """Return, for each salt, the `count` rows of shortest times, the times and the masses."""
+    """Return, for each salt, the `count` rows of shortest times, these times and the masses."""
     spans = draws.positive_spans(extents.low, extents.high)
     frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))
-    # Slightly more rows than needed are expected to have times below this bound, so it is
-    # seldom raised.
+    # Slightly more rows than needed are expected to have times below this bound, so that it
+    # seldom has to be raised.
     bound = (count + 8 * np.sqrt(count) + 20) / extents.mass
     buckets = None
     if blocks.n_blocks > FEW_BLOCKS:
@@ -185,8 +189,8 @@ def check_init(estimator, n_rows):
 
 
 def draw_samples(prepared, blocks, extents):
-    """Draw the samples on which the starts of jobs of one scaling run; see `starts.prepare`."""
-    # Gaps are filled with values that depend on p, so rows may be equal for one p only.
+    """Draw the samples on which the starts of jobs with the same scaling run."""
+    # Missing values are filled with values that depend on p, so each p needs its own draw.
     exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
     for p in dict.fromkeys(exponents):
         some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]
@@ -206,8 +210,8 @@ def draw_samples(prepared, blocks, extents):
 def make_starts(prepared, blocks, extents, filled_starts):
     """Make the starts of jobs whose rows are fetched, or whose centres are given.
 
-    With `filled_starts`, drawn starts run on rows whose gaps are filled; see
-    `starts.prepare`.
+    With `filled_starts`, missing values are filled for the starts; see `prepare` in
+    `_solver.starts`.
     """
     first, ends = prepared[0].job, (extents.low, extents.high)
     init, unit = first.estimator.init, first.units.data

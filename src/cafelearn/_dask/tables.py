@@ -1,4 +1,4 @@
-"""TableEncoder on Dask dataframes, from summaries merged over the partitions."""
+"""TableEncoder on Dask dataframes, fitted to summaries merged over the partitions."""
 
 from typing import NamedTuple
 
@@ -21,10 +21,10 @@ class Column(NamedTuple):
     kind: str  # see _columns.kind_of
     look: Look
     values: frozenset  # texts of a category column, at most max_categories + 1
-    order: tuple | None  # order of these texts, if the column has one
-    low: float  # extrema and number of infinite values, for a column of numbers
-    high: float
-    infinite: int
+    order: tuple | None  # categories of a pandas categorical column, in their order
+    low: float  # smallest value of a column of numbers
+    high: float  # largest value
+    infinite: int  # number of infinite values
 
 
 class Summary(NamedTuple):
@@ -138,7 +138,7 @@ def merge(parts, max_categories):
     columns = {}
     for name in parts[0].columns:
         own = [part.columns[name] for part in parts]
-        # Parts without values have arbitrary types, which are ignored.
+        # Parts without values have arbitrary kinds, which are ignored.
         there = [column for column in own if column.look.n_values] or own[:1]
         columns[name] = Column(
             merged_kind({column.kind for column in there}),

@@ -1,1 +1,1 @@
-"""The solver of one clustering; takes arrays, not estimators."""
+"""The solver of Minkowski weighted k-means: kernels, descents, initial centres, starts."""

@@ -1,4 +1,9 @@
-"""Run one descent to its end: the passes over the rows, on one thread or several."""
+"""Run one descent: passes over the rows, on one thread or several, until it stops.
+
+Where a value is missing, its distance from a centre is replaced by a typical distance (see
+`kernels.gaps`). The array `typical` holds these distances by cluster and feature. It is None
+for complete rows.
+"""
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,22 +37,16 @@ from cafelearn._solver.kernels.gaps import (
     gapped_member_chunk,
     stand_for_all,
 )
-from cafelearn._solver.kernels.sums import (
-    CHANGED,
-    MASS_OF_ALL,
-    clear,
-    empty_stack,
-    merge_stack,
-)
+from cafelearn._solver.kernels.sums import CHANGED, MASS_OF_ALL, clear, empty_stack, merge_stack
 from cafelearn._solver.kernels.vectors import minimum
 
-# Approximate number of terms |x - z|^p in one compiled call. Python can handle an interrupt
-# between two calls.
+# Short passes share compiled calls of about this many terms |x - z|^p. Longer passes are split
+# into several calls, because Python handles interrupts only between calls.
 WORK_PER_CALL = 2**27
 
 
 class FitResult(NamedTuple):
-    """Result of a descent; values that may exceed the range of floats are logarithms."""
+    """Result of a descent, with logarithms of values that may exceed the range of floats."""
 
     labels: np.ndarray
     centers: np.ndarray
@@ -57,8 +56,8 @@ class FitResult(NamedTuple):
     log_path: np.ndarray
     n_iter: int
     stop_reason: str
-    mass: np.ndarray  # (k,) sample weight of the members of each cluster
-    typical: np.ndarray | None = None  # (k, m) distance that a gap counts as; None: no gaps
+    mass: np.ndarray  # (k,) sum of the sample weights of each cluster's members
+    typical: np.ndarray | None = None  # (k, m)
 
     @property
     def n_found(self):
@@ -71,7 +70,7 @@ class Seed(NamedTuple):
 
     centers: np.ndarray  # (k, m)
     weights: np.ndarray | None = None  # (k, m), uniform if None
-    typical: np.ndarray | None = None  # (k, m) distance that a gap counts as; None: no gaps
+    typical: np.ndarray | None = None  # (k, m)
 
 
 class Rows(NamedTuple):
@@ -83,24 +82,24 @@ class Rows(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The chunks that one call of `run_passes` works on."""
+    """The chunks first <= i < last that one call of `run_passes` sums."""
 
     first: int
     last: int
-    numbered: int = 0  # number of the first chunk of X in the tree
-    n_passes: int = 0  # passes to make, advancing the state; 0: only sum these chunks
+    numbered: int = 0  # number of the first chunk of X in the tree of all chunks
+    n_passes: int = 0  # passes to make, each advancing the state; 0: sum once, do not advance
 
 
-# Advance the state by the sums in stack[0], without a pass.
+# With this span, which contains no chunks, `run_passes` advances the state by stack[0].
 ADVANCE = Span(0, 0, 0, 1)
 
 
 @njit(**ENTRY)
 def run_passes(phase, state, stack, rows, problem, span, scratch):
-    """Sum chunks of rows for `phase` into `stack`, merged in the tree of `merge_stack`.
+    """Sum chunks of rows for `phase`, and merge the sums on `stack` (see `merge_stack`).
 
-    If `span.n_passes` > 0, the span must be all chunks; the state is advanced after each pass,
-    and the next phase is returned. Otherwise the depth of the stack is returned.
+    With `span.n_passes` = 0, return the depth of the stack. Otherwise the span must contain all
+    chunks; advance the state after each pass, and return the next phase.
     """
     cells, geometry, n_passes = state.cells, problem.geometry, span.n_passes
     while True:
@@ -108,11 +107,8 @@ def run_passes(phase, state, stack, rows, problem, span, scratch):
         for chunk in range(span.first, span.last):
             first = chunk * problem.chunk
             last = minimum(first + problem.chunk, len(rows.X))
-            X, weight, labels = (
-                rows.X[first:last],
-                rows.weight[first:last],
-                rows.labels[first:last],
-            )
+            X, weight = rows.X[first:last], rows.weight[first:last]
+            labels = rows.labels[first:last]
             sums = stack[depth]
             clear(sums)
             if phase == ASSIGN:
@@ -140,10 +136,7 @@ def scratch_for(X, n_clusters, problem):
 
 
 def sum_chunks(phase, cells, stack, rows, problem, span, scratch, typical=None):
-    """Sum chunks of rows as `run_passes` does; return the depth of the stack.
-
-    `typical` holds the distances that gaps count as; it is None for complete rows.
-    """
+    """Sum chunks of rows once, with or without missing values; return the stack's depth."""
     if typical is None:
         state = State(cells, np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
         return run_passes(phase, state, stack, rows, problem, span, scratch)
@@ -165,7 +158,7 @@ def sum_chunks(phase, cells, stack, rows, problem, span, scratch, typical=None):
 def advance_by(phase, state, stack, problem, typical=None):
     """Advance the state by the sums of a pass in stack[0]; return the next phase.
 
-    `typical` is updated after each iteration.
+    `typical` is updated in place before each assignment.
     """
     cells, p = state.cells, problem.geometry.p
     n_clusters, _, n_features = cells.shape
@@ -181,9 +174,10 @@ def advance_by(phase, state, stack, problem, typical=None):
 
 
 def _update_typical(typical, state, mass, p):
-    """Set the distances that gaps count as in the next assignment."""
+    """Set the typical distances for the next assignment."""
     if state.counters[RESEEDED] > 0:
-        # A row that is its own centre must stay assigned to it despite its gaps.
+        # A row has become the centre of the first empty cluster. The row must be assigned to
+        # that cluster, even if some of its values are missing.
         typical[np.flatnonzero(mass == 0)[0]] = 0.0
         return
     logs = np.log(np.where(mass > 0, mass, 1.0))[:, None]
@@ -191,10 +185,10 @@ def _update_typical(typical, state, mass, p):
 
 
 def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
-    """Make all passes: sum chunks on several threads, and merge the sums in order."""
+    """Make all passes in parts, on several threads; merge the sums of the parts in order."""
     n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
     at_once = _chunks_at_once(n_chunks, n_threads)
-    # Enough parts to keep the threads busy, few enough to bound the memory.
+    # Buffers of the parts under way: enough to keep the threads busy, few enough for memory.
     parts = [
         (empty_stack(n_chunks, *shape), scratch_for(rows.X, shape[0], problem))
         for _ in range(min(4 * n_threads, -(-n_chunks // at_once)))
@@ -209,7 +203,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # A single thread is this one: handing over a task takes longer than a short pass.
+    # With one thread, sum here: starting a task can take longer than a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():
@@ -233,10 +227,10 @@ def _call(function):
 
 
 def _chunks_at_once(n_chunks, n_threads):
-    """Return the number of chunks of one task.
+    """Return the number of chunks in a part.
 
-    It is the size of a node of the tree, so that the bits do not depend on the number of
-    threads, and small enough that no thread waits long for another.
+    It is a power of two, the size of a node of the tree, so that results do not depend on the
+    number of threads, not even in the last bit. It is so small that no thread waits long.
     """
     at_once = 1
     while 2 * at_once * 8 * n_threads <= n_chunks:
@@ -249,7 +243,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
 
     X is float32 or float64; `sample_weight` is float64 of length n. With several threads the
     rows of each pass are divided among them; the number of threads does not change the result.
-    Setting the Event `interrupted` ends the descent.
+    If the Event `interrupted` is set, the descent stops and raises RuntimeError.
     """
     interrupted = interrupted or Event()
     X = np.ascontiguousarray(X)  # as the kernels assume
@@ -280,8 +274,8 @@ def make_result(state, labels, dtype, mass, typical=None):
     """Return the FitResult of a stopped descent; centres and weights are of type `dtype`."""
     if state.counters[REASON] == BROKEN:
         raise ValueError(
-            "mwk-means ended in centres or weights that are not finite numbers. Scale the "
-            "features, for instance with cafelearn.RangeScaler."
+            "mwk-means ended with centres or weights that are not finite. Scale the features, "
+            "for instance with cafelearn.RangeScaler."
         )
     n_iter = int(state.counters[ITERATION])
     return FitResult(
@@ -299,7 +293,7 @@ def make_result(state, labels, dtype, mass, typical=None):
 
 
 def one_cluster(X, sample_weight, feature_scale, p, gaps=False):
-    """Compute the Minkowski centre of all rows and the log of the dispersions about it."""
+    """Compute the Minkowski centre of all rows and the log dispersions about it."""
     first, typical = X[np.flatnonzero(sample_weight > 0)[0]], None
     if gaps:
         first = np.where(np.isnan(first), observed_extremes(X[sample_weight > 0])[0], first)

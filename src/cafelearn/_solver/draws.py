@@ -1,4 +1,4 @@
-"""Random draws of distinct rows that do not depend on the order of the rows or on units."""
+"""Random draws of distinct rows, independent of row order and of units of measurement."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,13 @@ from cafelearn._solver.kernels.assign import hash_of as mix
 from cafelearn._solver.kernels.compiling import EXACT, MAKES, njit
 from cafelearn._solver.scales import half_span
 
-# Up to this many rows, draws rank the rows by their values. With more rows, which may be spread
-# over processes, draws use a code computed from each row.
+# Up to this many rows are sorted by their values. More rows, which may be spread over several
+# processes, are sorted by their codes: hashes that depend on the values of one row only.
 RANKED_ROWS = 5_000
-# Codes use this many of the 52 bits of the mantissa, so that data in another unit of
-# measurement, which are rounded differently, give the same draw.
+# Codes use this many of the 52 bits of the mantissa. Data in other units of measurement, which
+# is rounded differently, therefore gives the same draw.
 KEPT_BITS = 24
-# Values closer to the smallest one than this fraction of the range count as equal to it.
+# Codes treat a value as the smallest one if they differ by less than this part of the range.
 NOTHING = 2.0**-45
 
 
@@ -25,30 +25,30 @@ class Draw(NamedTuple):
     weight 2 is equivalent to two equal rows.
     """
 
-    rows: np.ndarray  # indices of all rows, equal ones next to each other
-    group: np.ndarray  # number of the distinct row of each of them, ascending
-    mass: np.ndarray  # weight of each distinct row
-    first: np.ndarray  # index of a row with the values of each distinct row
-    codes: np.ndarray | None  # code of each distinct row; None if rows are ranked
+    rows: np.ndarray  # indices of all rows of positive weight, equal rows next to each other
+    group: np.ndarray  # for each of `rows`, the number of its distinct row, ascending
+    mass: np.ndarray  # for each distinct row, the sum of the weights of its copies
+    first: np.ndarray  # for each distinct row, the index of one copy
+    codes: np.ndarray | None  # for each distinct row, its code; None if sorted by values
 
 
 def make_draw(X, sample_weight, spans, low=None):
     """Find and order the distinct rows.
 
     `spans` are the ranges of the features, up to a common factor, and `low` their smallest
-    values, by default zeros. With both, the draw does not depend on units.
+    values, by default zeros. If both are given, the draw does not depend on units.
     """
     spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
     if len(X) > RANKED_ROWS:
         low = np.zeros(X.shape[1]) if low is None else low.astype(np.float64)
         return coded_draw(X, sample_weight, spans, low)
-    # A fixed direction, on which distinct rows hardly ever have the same projection.
+    # Distinct rows hardly ever have the same projection on this direction.
     direction = (1 + np.sqrt(2 + np.arange(X.shape[1])) % 1) / spans
     along = (X * direction).sum(axis=1)
     rows = np.argsort(along, kind="stable")
     rows = rows[sample_weight[rows] > 0]
     new = _steps(along[rows])
-    # Rows with the same projection may differ, so they are compared.
+    # Nevertheless, compare rows with the same projection.
     doubtful = np.flatnonzero(~new)
     new[doubtful] = (X[rows[doubtful]] != X[rows[doubtful - 1]]).any(axis=1)
     group = np.cumsum(new) - 1
@@ -57,7 +57,7 @@ def make_draw(X, sample_weight, spans, low=None):
 
 
 def coded_draw(X, sample_weight, spans, low):
-    """Make a draw by codes, whose order can be computed from any part of the rows."""
+    """Make a Draw in the order of codes, each of which depends on one row only."""
     codes = _row_codes(X, low, spans)
     rows = np.argsort(codes, kind="stable")
     rows = rows[sample_weight[rows] > 0]
@@ -85,10 +85,10 @@ def _row_codes(X, low, spans):
     for i in range(len(X)):
         code = np.uint64(0)
         for v in range(X.shape[1]):
-            # Halved first, because the difference of huge numbers would overflow.
+            # Halve first, because the difference of huge numbers could overflow.
             t = (0.5 * np.float64(X[i, v]) - 0.5 * low[v]) / spans[v]
             bits = np.float64(t if abs(t) >= NOTHING else 0.0).view(np.uint64)
-            # A sum, because the compiler can vectorise its terms.
+            # Add the hashes of the values: the compiler can vectorise a sum.
             code += mix(((bits + half) >> rest) + (np.uint64(v) << np.uint64(KEPT_BITS + 12)))
         codes[i] = code
     return codes
@@ -113,30 +113,30 @@ def _comes_before(row, other):
     return False
 
 
-def waiting_times(draw, rng, pull):
-    """Draw a waiting time for each distinct row: an exponential variable divided by `pull`.
+def waiting_times(draw, rng, rates):
+    """Draw an exponentially distributed waiting time with the given rate for each distinct row.
 
-    The rows with the shortest times are a sample without replacement, in proportion to
-    `pull`. The time is infinite where `pull` is 0 or below about 2^-1020.
+    The rows with the shortest times are a sample without replacement, drawn in proportion to
+    the rates. If a rate is 0 or below about 2^-1020, the time is infinite.
     """
     if draw.codes is not None:
-        return coded_times(draw.codes, new_salt(rng), pull)
-    return _times(rng.exponential(size=len(pull)), pull)
+        return coded_times(draw.codes, new_salt(rng), rates)
+    return _times(rng.exponential(size=len(rates)), rates)
 
 
 def new_salt(rng):
-    """Draw a salt that distinguishes one draw by codes from the next."""
+    """Draw a salt; the same codes give different waiting times with different salts."""
     return rng.integers(2**64, dtype=np.uint64)
 
 
-def coded_times(codes, salt, pull):
+def coded_times(codes, salt, rates):
     """Compute the waiting times of distinct rows from their codes."""
-    return _times(_exponentials(codes, salt), pull)
+    return _times(_exponentials(codes, salt), rates)
 
 
-def _times(exponentials, pull):
+def _times(exponentials, rates):
     with np.errstate(divide="ignore", over="ignore"):
-        return exponentials / pull
+        return exponentials / rates
 
 
 @njit(**MAKES)
@@ -149,7 +149,7 @@ def _exponentials(codes, salt):
 
 
 def first_to_come(times, count):
-    """Return the positions of the shortest finite times, at most `count`, in order."""
+    """Return the positions of the shortest finite times, at most `count`, shortest first."""
     count = min(count, int(np.isfinite(times).sum()))
     chosen = np.argpartition(times, count - 1)[:count] if count < len(times) else None
     if chosen is None:
@@ -158,18 +158,18 @@ def first_to_come(times, count):
 
 
 def rows_to_draw(X, sample_weight, low, high):
-    """Find the distinct rows, in an order that can be computed from any part of the rows."""
+    """Make a Draw in the order of codes, for rows with the extrema `low` and `high`."""
     return coded_draw(X, sample_weight, positive_spans(low, high), low.astype(np.float64))
 
 
 def positive_spans(low, high):
-    """Return half of the range of each feature, 1 for constant ones."""
+    """Return half of the range of each feature; 1 if the feature is constant."""
     spans = half_span(low, high)
     return np.where(spans > 0, spans, 1.0).astype(np.float64)
 
 
 def draw_sample(X, draw, size, rng):
-    """Draw a sample of `size` distinct rows, weighted to represent all rows."""
+    """Draw a sample of at most `size` distinct rows; return the rows and their weights."""
     times = waiting_times(draw, rng, draw.mass)
     chosen = first_to_come(times, size + 1)
     kept, mass = sample_weights(times[chosen], draw.mass[chosen], size)
@@ -177,10 +177,11 @@ def draw_sample(X, draw, size, rng):
 
 
 def sample_weights(times, mass, size):
-    """Return the number of rows in the sample and their weights.
+    """Return the number of rows in the sample, and weights with which they represent all rows.
 
-    The inclusion probability of a row follows from its mass and the shortest time left out;
-    its weight is the mass over that probability (Horvitz and Thompson).
+    `times` and `mass` are those of the `size` + 1 rows with the shortest times. The shortest
+    time not in the sample and the mass of a row determine the probability that the row is in
+    the sample. Its weight is its mass divided by this probability (Horvitz and Thompson).
     """
     if len(times) <= size:
         return len(times), mass

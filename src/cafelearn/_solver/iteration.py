@@ -1,4 +1,4 @@
-"""The fit loop as a state machine: assign, find centres, weigh, stop.
+"""The fit loop as a state machine: assign rows, find centres, update weights, stop.
 
 `advance` chooses the next pass from the state and the merged sums of the last pass alone, so
 passes may run on one thread, several threads or a cluster.
@@ -19,13 +19,7 @@ from cafelearn._solver.kernels.cells import (
     WEIGHT,
     make_cells,
 )
-from cafelearn._solver.kernels.centers import (
-    begin,
-    fits,
-    fitting_scale,
-    refine,
-    smallest_span,
-)
+from cafelearn._solver.kernels.centers import begin, fits, fitting_scale, refine, smallest_span
 from cafelearn._solver.kernels.compiling import EXACT, njit
 from cafelearn._solver.kernels.geometry import Geometry, chunk_rows, make_geometry
 from cafelearn._solver.kernels.sums import CHANGED, FARTHEST, FARTHEST_ROW, HIGH, LOW, SPREAD
@@ -42,8 +36,9 @@ from cafelearn._solver.kernels.weights import (
     update_weights,
 )
 
-# Passes: assign every row and sum about the old centres; sum about the current estimates of the
-# centres that have not converged; measure dispersions about final centres.
+# The phase determines the next pass. ASSIGN: assign every row, and sum about the old centres.
+# CENTERS: sum about the current estimates of the centres that have not converged. MEASURE: sum
+# about the final centres, to compute dispersions. STOP: no more passes.
 ASSIGN, CENTERS, MEASURE, STOP = map(np.int64, range(4))
 RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = map(np.int64, range(6))
 STOP_REASONS = {
@@ -64,9 +59,9 @@ class Problem(NamedTuple):
     geometry: Geometry
     groups: Groups  # the columns of each variable
     weighting: int  # see kernels.weights
-    scale: float  # power of two that brings the data's range near 1
-    moving_offset: bool  # whether the offset is the mean of all dispersions at each update
-    log_offset: float  # log of the constant offset otherwise
+    scale: float  # power of two that brings the range of the widest feature near 1
+    moving_offset: bool  # whether the offset added to dispersions is always their current mean
+    log_offset: float  # log of the offset if it is constant
     max_iter: int
     tol: float
     to_beat: float  # log of an objective; a start predicted to end above it is abandoned
@@ -77,13 +72,13 @@ class State(NamedTuple):
     """Variables of a fit, without the labels."""
 
     cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
-    history: np.ndarray  # (max_iter + 1,) one hash of all labels per iteration
-    path: np.ndarray  # (max_iter + 1,) log of the objective per iteration; last: the final one
-    counters: np.ndarray
+    history: np.ndarray  # (max_iter + 1,) hash of all labels after each iteration
+    path: np.ndarray  # (max_iter + 1,) log objective after each iteration; last: the final one
+    counters: np.ndarray  # ITERATION, RESEEDED, REASON
 
     @property
     def log_inertia(self):
-        """log of the objective (Eq. 3) once the descent has stopped."""
+        """Log of the objective (Eq. 3) once the descent has stopped."""
         return float(self.path[-1])
 
 
@@ -149,9 +144,9 @@ def advance(phase, state, sums, problem):
 
 @njit(**EXACT)
 def _reseed(cells, counters, sums, problem):
-    """Move the centre of the first empty cluster, if any, to the farthest row.
+    """Move the centre of the first empty cluster, if any, to the row farthest from its centre.
 
-    The cluster gets uniform weights. Returns whether a cluster was reseeded.
+    Give this cluster uniform weights. Return whether there was an empty cluster to reseed.
     """
     n_clusters, n_features = len(cells), cells.shape[2]
     common = sums[n_clusters]
@@ -194,7 +189,7 @@ def _judge(history, counters, sums):
 
 @njit(**EXACT)
 def _open_clusters(cells, sums, first):
-    """Start the search for the centres of the clusters that changed."""
+    """Start the search for the centres of the clusters whose members have changed."""
     n_clusters, n_features = len(cells), cells.shape[2]
     for l in range(n_clusters):
         empty = sums[l, SUM_MASS, 0] == 0
@@ -209,18 +204,18 @@ def _open_clusters(cells, sums, first):
 
 @njit(**EXACT)
 def _same_members(cells, sums, l):
-    """Check whether cluster l has the same members as at the last centre update."""
+    """Check whether cluster l has the same members as at the last update of its centre."""
     return to_bits(cells[l, MEMBERS, 0]) == to_bits(sums[l, SUM_MEMBERS, 0])
 
 
 @njit(**EXACT)
 def _weigh(state, problem):
-    """End an iteration: compute the weights from the dispersions."""
+    """End an iteration: update the weights, record the objective, check whether to stop."""
     cells, path, counters = state.cells, state.path, state.counters
     geometry, groups = problem.geometry, problem.groups
     offset, counted = problem.log_offset, problem.log_offset
     if problem.moving_offset:
-        # Objectives with different offsets are not comparable; record Eq. 3, without offset.
+        # Objectives with different offsets are not comparable; record Eq. 3 without an offset.
         offset, counted = log_mean_dispersion(cells, groups), -np.inf
     p, iteration = geometry.p, counters[ITERATION]
     update_weights(cells, offset, p, problem.weighting, groups, geometry.single)
@@ -256,11 +251,11 @@ def _scale_weights(cells, scale, single):
 
 @njit(**EXACT)
 def _is_hopeless(path, iteration, to_beat):
-    """Predict whether a path will end above an objective, from its last two steps.
+    """Predict from the last two steps of a path whether it will end above `to_beat`.
 
-    The remaining descent is estimated as a geometric series whose ratio is that of the last two
-    steps, at most 0.9. A start is hopeless if twice this estimate does not bring it
-    below the objective.
+    The remaining fall is estimated as a geometric series. Its ratio is that of the last two
+    steps, but at most 0.9. A descent is hopeless if even twice this fall would leave it above
+    `to_beat`.
     """
     if iteration < 2 or np.isinf(to_beat):
         return False
@@ -272,7 +267,10 @@ def _is_hopeless(path, iteration, to_beat):
 
 @njit(**EXACT)
 def _measure(state, sums, problem):
-    """End the fit: compute the dispersions about the final centres."""
+    """Compute the dispersions about the final centres; return MEASURE if they must be resummed.
+
+    They must be if the scale of the sums does not fit the members' distances from a centre.
+    """
     cells, geometry = state.cells, problem.geometry
     p, again = geometry.p, False
     for l in range(len(cells)):

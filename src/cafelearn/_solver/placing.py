@@ -1,4 +1,4 @@
-"""Place rows among fitted centres: labels and distances, some rows at a time."""
+"""Labels, distances and margins of rows among fitted centres."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,21 +32,21 @@ class Model(NamedTuple):
     """The parts of a fit needed to assign new rows."""
 
     centers: np.ndarray  # times `unit`
-    scaled_weights: np.ndarray
+    scaled_weights: np.ndarray  # times `scale`
     geometry: Geometry
     scale: float
-    unit: float  # rows are multiplied by this power of two first; 1 unless they are extreme
-    typical: Callable | None  # returns the distances that gaps count as
+    unit: float  # power of two that rows are multiplied by first; 1 unless the data is extreme
+    typical: Callable | None  # returns the distances substituted where values are missing
 
 
 def make_model(centers, weights, p, scale, dtype, typical=None):
-    """Make a Model for rows of `dtype`, bitwise the same as at the end of the descent.
+    """Make a Model that assigns rows of `dtype` as at the end of the descent, bit by bit.
 
-    `typical` is needed for rows with gaps: a function that returns the distance that a gap
-    counts as, by cluster and feature.
+    `typical` is needed only if values are missing. It is a function that returns the distances
+    substituted for them, by cluster and feature.
 
-    All arguments are checked, because fitted attributes may come from a file or be set by hand,
-    and compiled code does not check its arguments.
+    The other arguments are checked, because fitted attributes may come from a file or be set by
+    hand, and compiled code does not check its arguments.
     """
     centers = _checked(centers, "cluster centres", dtype)
     weights = _checked(weights, "feature weights", dtype)
@@ -130,11 +130,11 @@ def distances(X, model, n_threads=1):
 
 
 def check_width(X, model):
-    """Raise unless the rows have the features of the centres."""
+    """Raise unless rows and centres have the same number of features."""
     if X.shape[1] != model.centers.shape[1]:
         raise ValueError(
             f"rows of {X.shape[1]} features cannot be placed among cluster centres of "
-            f"{model.centers.shape[1]}."
+            f"{model.centers.shape[1]} features."
         )
 
 
@@ -147,7 +147,7 @@ def _rows(X, model):
 
 
 def _distances_of(X, centers, weights, geometry):
-    """Compute the distances (Eq. 2, or their p-th roots) of rows to each centre."""
+    """Compute distances of rows to each centre (Eq. 2, or its p-th root if geometry.rooted)."""
     out = np.empty((len(X), len(centers)), dtype=X.dtype)
     centers, weights = centers.astype(np.float64), weights.astype(np.float64)
     scratch = make_scratch(X, 1, len(X), geometry.p)
@@ -156,19 +156,20 @@ def _distances_of(X, centers, weights, geometry):
 
 
 def _gapped_distances_of(X, model):
-    """Compute the distances of rows with gaps to each centre, in float64."""
-    typical = _checked(model.typical() * model.unit, "distances of gaps", np.float64)
+    """Compute the distances of rows with missing values to each centre, in float64."""
+    typical = model.typical() * model.unit
+    typical = _checked(typical, "distances substituted for missing values", np.float64)
     if typical.shape != model.centers.shape or (typical < 0).any():
         raise ValueError(
-            f"cluster centres of shape {model.centers.shape} need distances of gaps >= 0 of "
-            f"the same shape, got {typical.shape}."
+            "distances substituted for missing values must not be negative and must have the "
+            f"shape of the cluster centres, {model.centers.shape}; got {typical.shape}."
         )
     out = distances_with_gaps(X, model.centers, model.scaled_weights, typical, model.geometry.p)
     return out / (model.scale * model.unit)
 
 
 def distances_with_gaps(X, centers, weights, typical, p):
-    """Compute distances of rows to each centre in float64; gaps count as `typical`."""
+    """Compute distances of rows to each centre, in float64; `typical` replaces missing ones."""
     cells = np.stack([centers, weights, weights], axis=1).astype(np.float64)
     out = np.empty((len(X), len(cells)))
     gapped_distances(out, X, cells, typical, p)
@@ -183,7 +184,7 @@ def nearest_centers(X, centers, weights, geometry):
 
 
 def _proper(distance, model):
-    """Undo the power and the scale, in place."""
+    """Convert scaled p-th powers of distances, or scaled distances, to distances, in place."""
     if not model.geometry.rooted:
         np.power(distance, 1 / model.geometry.p, out=distance)
     with np.errstate(over="ignore"):
@@ -195,9 +196,9 @@ def _proper(distance, model):
 def _far_rows(rows, found, model):
     """Return the positions of the rows whose distances to the power p have overflowed."""
     limit = np.finfo(rows.dtype).max / 4
-    # Powers are cut off at this limit or become infinite.
+    # A power that would overflow is either cut off near this limit or infinite.
     far = ~(found < limit / 4).all(axis=1)
-    # Differences overflow only where the centres themselves are near the largest float.
+    # Differences overflow only if the centres themselves are near the largest float.
     if np.abs(model.centers).max() > limit / 2**60:
         far |= (np.abs(rows) > limit).any(axis=1)
     elif model.unit != 1:
@@ -208,8 +209,8 @@ def _far_rows(rows, found, model):
 def _far_distances(X, model):
     """Compute the distances of rows to each centre, times a power of two for each row.
 
-    Terms are relative to the largest one of each sum, so that their powers do not overflow.
-    Returns the distances in float64 and the powers of two.
+    Each term is divided by the largest one of its sum, so that powers do not overflow. Return
+    the distances in float64, and the powers of two.
     """
     X, centers = X.astype(np.float64), model.centers.astype(np.float64) / model.unit
     weights = model.scaled_weights.astype(np.float64) / model.scale
@@ -227,13 +228,13 @@ def _far_distances(X, model):
 
 
 def _in_units(away, unit, dtype):
-    """Divide distances by their power of two; beyond the largest float they are infinite."""
+    """Divide distances by their powers of two; those that overflow become infinite."""
     with np.errstate(over="ignore"):
         return (away / unit).astype(dtype)
 
 
 def margins(distances):
-    """Compute 1 minus the ratio of the distances to the nearest two centres."""
+    """Compute 1 - a / b for the distances a <= b to the nearest two centres."""
     if distances.shape[1] == 1:
         return np.ones(len(distances), dtype=distances.dtype)
     two = np.partition(distances, 1, axis=1)

@@ -1,4 +1,4 @@
-"""Powers of two that bring data near 1, and checks of its extrema."""
+"""Powers of two that bring data near 1, and checks of the extrema of data."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cafelearn._solver.kernels.centers import SMALLEST_SPAN, SMALLEST_SPAN_SINGL
 
 
 def is_constant(low, high):
-    """Check whether each feature counts as constant in a fit."""
+    """Return for each feature whether it counts as constant in a fit."""
     single = np.asarray(low).dtype == np.float32
     smallest = SMALLEST_SPAN_SINGLE if single else SMALLEST_SPAN
     return _half_span(low, high) < smallest / 2
@@ -23,7 +23,7 @@ def _half_span(low, high):
 
 
 def data_scale(low, high):
-    """Return the power of two that brings the widest feature near 1, and that of each one."""
+    """Return powers of two that bring ranges near 1: the widest range, and each range."""
     half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):
@@ -33,9 +33,10 @@ def data_scale(low, high):
 
 
 def extreme_unit(scale, dtype):
-    """Return a factor for the data that keeps weights times scale finite; usually 1.
+    """Return a factor for the data such that weights times its scale are finite; usually 1.
 
-    Huge data stays fairly large, so that its smaller features do not underflow.
+    Huge data is not brought near 1 but to about `large`, so that features with smaller ranges
+    do not underflow.
     """
     single = np.dtype(dtype) == np.float32
     farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)

@@ -1,7 +1,7 @@
 """Initial centres: random rows, k-means++ in the Minkowski geometry, anomalous clusters.
 
-The functions that make centres return an array of shape (k, m). Weights are uniform at the
-start of the algorithm, so distances are plain Minkowski distances, except in `anomalous`.
+Centres are arrays of shape (k, m). Distances are unweighted, because weights are uniform at the
+start of a descent; only `anomalous` uses weights.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from cafelearn._variables import used_columns, variable_codes
 
 # Sums whose relative difference is below this are ties: rounding depends on the order of rows.
 TIE = 1e-9
-# Pulls (see `waiting_times`) that are all below this are divided by it, because their waiting
+# If all rates (see `waiting_times`) are below this, they are divided by it, because the waiting
 # times would be infinite.
-SMALLEST_PULL = 2.0**-900
+SMALLEST_RATE = 2.0**-900
 
 
 def groups_of(estimator, low, high):
-    """Return the variables of an estimator that vary in data with these extrema."""
+    """Return the Groups of an estimator's variables that vary in data with these extrema."""
     codes = variable_codes(estimator)
     return make_groups(len(low), codes, used_columns(half_span(low, high), codes))
 
@@ -93,9 +93,10 @@ INITS = {
 
 
 def make_start(estimator, rows, shown=None):
-    """Return a function that makes initial centres, without weights, from a start's seed.
+    """Return a function that makes centres, weights and typical distances from a start's seed.
 
-    `shown` holds the rows in the user's units and the factor that was applied to them.
+    The function returns None for weights and distances, which means the default. `shown` holds
+    the rows in the user's units, and the factor by which they were multiplied.
     """
     init = estimator.init
     if isinstance(init, str):
@@ -120,25 +121,25 @@ def random_rows(X, n_clusters, draw, rng):
 
 
 def n_trials(n_clusters):
-    """Return the number of candidates for each centre of k-means++, as in scikit-learn."""
+    """Return the number of rows tried for each centre of k-means++, as in scikit-learn."""
     return 2 + int(np.log(n_clusters))
 
 
 def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
-    """Choose centres by k-means++: rows are drawn in proportion to d^p (Eq. 2).
+    """Choose centres by k-means++, with distances d^p (Eq. 2).
 
-    Each centre is the best of a few candidates, the one that leaves the smallest sum of
-    distances.
+    For each centre a few rows are drawn, in proportion to their distances from the nearest
+    centre so far. The row that leaves the smallest sum of distances becomes the centre.
     """
     centers = np.empty((n_clusters, X.shape[1]), dtype=X.dtype)
     nearest = None
     for l in range(n_clusters):
-        pull = draw.mass if l == 0 else pull_of(draw, sample_weight * nearest)
-        if not pull.any():  # every row is a centre already
-            pull = draw.mass
-        elif pull.max() < SMALLEST_PULL:
-            pull = pull / SMALLEST_PULL
-        times = waiting_times(draw, rng, pull)
+        rates = draw.mass if l == 0 else rates_of(draw, sample_weight * nearest)
+        if not rates.any():  # every row equals a centre already
+            rates = draw.mass
+        elif rates.max() < SMALLEST_RATE:
+            rates = rates / SMALLEST_RATE
+        times = waiting_times(draw, rng, rates)
         chosen = first_to_come(times, n_trials(n_clusters) if l else 1)
         candidates = X[draw.first[chosen]]
         reached = powers(X, candidates, p, scale)
@@ -151,26 +152,26 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
 
 
 def first_smallest(totals):
-    """Return the index of the smallest number; the first of those equal up to rounding."""
+    """Return the index of the smallest number, or the first index if several almost tie."""
     return int(np.argmax(totals <= totals.min() * (1 + TIE)))
 
 
-def pull_of(draw, strengths):
-    """Sum the strengths of equal rows, for each distinct row."""
-    return np.bincount(draw.group, weights=strengths[draw.rows], minlength=len(draw.mass))
+def rates_of(draw, row_rates):
+    """Sum the rates of equal rows, for each distinct row."""
+    return np.bincount(draw.group, weights=row_rates[draw.rows], minlength=len(draw.mass))
 
 
 def powers(X, centers, p, scale):
-    """Compute d^p of rows to centres for uniform weights, relative to the data's scale."""
+    """Compute d^p of rows to centres, with all weights 1 and distances times `scale`."""
     away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
     with np.errstate(over="ignore"):
         out = (away * scale) ** p
-    # Rows without weight may be infinitely far away, and 0 times infinity is NaN.
+    # Rows of weight 0 may be infinitely far away, and 0 times infinity is NaN.
     return np.minimum(out, np.finfo(out.dtype).max, out=out)
 
 
 def given_centers(init, shown, X, n_clusters, seed, unit=1.0):
-    """Return centres given by the user, or made by a callable from the rows `shown`."""
+    """Return the centres given as `init`, or made by the callable `init` from rows `shown`."""
     if callable(init):
         state = np.random.RandomState(np.random.MT19937(seed))
         init = init(shown, n_clusters, random_state=state)
@@ -202,11 +203,11 @@ def _times(centers, unit):
 def anomalous(X, n_clusters, sample_weight, feature_scale, problem):
     """Return the centres of the k largest anomalous clusters (de Amorim and Mirkin, 2012).
 
-    A cluster is fitted around the row farthest from the Minkowski centre of the data, with
-    the Minkowski centre as the fixed centre of a second cluster; both have feature weights.
-    When the cluster is stable, its rows are removed, and the next one is fitted to the
-    remaining rows, until none are left. If fewer than k clusters are found, the rows farthest
-    from the centres are added.
+    An anomalous cluster is fitted around the row farthest from the Minkowski centre of the
+    data, together with a second cluster whose centre is fixed at that Minkowski centre. Both
+    have feature weights. When the anomalous cluster is stable, its rows are removed, and the
+    next one is fitted to the remaining rows, until no rows are left. If fewer than k clusters
+    are found, the rows farthest from the centres become centres, too.
     """
     p, scale = problem.geometry.p, problem.scale
     middle, _ = one_cluster(X, sample_weight, feature_scale, p)
@@ -240,7 +241,7 @@ def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
         pair = np.stack([middle, center])
         labels, _ = assign(X, make_model(pair, weights, p, scale, X.dtype))
         inside = labels == 1
-        # Weights may assign every row to the middle; the cluster keeps at least its seed.
+        # With these weights every row may be nearer to the middle; keep at least the seed.
         inside[seed] |= not inside.any()
         fingerprint = hash(inside.tobytes())
         if fingerprint in seen:
@@ -256,7 +257,7 @@ def _anomalous_cluster(X, sample_weight, middle, feature_scale, problem):
 
 
 def _weights_about(center, X, sample_weight, problem):
-    """Compute the feature weights (Eq. 4) of one cluster whose centre is given."""
+    """Compute the feature weights (Eq. 4) of one cluster with a given centre."""
     p, dispersions = problem.geometry.p, np.zeros(X.shape[1])
     for first in range(0, len(X), problem.chunk):
         rows = slice(first, first + problem.chunk)

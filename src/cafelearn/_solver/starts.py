@@ -1,4 +1,4 @@
-"""The starts of mwk-means: prepare them, run them, and set the best one as attributes."""
+"""The starts of mwk-means: prepare them, run them, and keep the best result."""
 
 import sys
 from functools import cache, partial
@@ -13,7 +13,7 @@ from cafelearn._compiling_note import note_compiling
 from cafelearn._gaps import extremes, fill_columns
 from cafelearn._seeds import seed_sequence
 from cafelearn._solver import draws, seeding
-from cafelearn._solver.attributes import set_attributes, to_units, typical_distances
+from cafelearn._solver.attributes import quiet_exp, set_attributes, typical_distances
 from cafelearn._solver.descent import Seed, descend, one_cluster
 from cafelearn._solver.iteration import make_problem
 from cafelearn._solver.kernels.geometry import chunk_rows
@@ -24,12 +24,7 @@ from cafelearn._solver.kernels.weights import (
     make_groups,
 )
 from cafelearn._solver.placing import assign
-from cafelearn._solver.scales import (
-    data_scale,
-    exceeds_single,
-    extreme_unit,
-    half_span,
-)
+from cafelearn._solver.scales import data_scale, exceeds_single, extreme_unit, half_span
 from cafelearn._validation import (
     check_data,
     check_enough_rows,
@@ -39,14 +34,16 @@ from cafelearn._validation import (
 )
 from cafelearn._variables import set_variables, used_columns, variable_codes
 
-# Starts often end in the same clustering; rounding must not affect the choice between them.
+# Log objectives that differ by less are ties. Starts often end in the same clustering, and
+# rounding must not affect the choice between them.
 TIE = 1e-9
-# With early_stopping, this many starts run to their end; the others must beat the best of them.
+# With early_stopping, this many starts run to their end. The others are abandoned if they are
+# not expected to beat the best of these.
 PILOTS = 5
 
 
 class Units(NamedTuple):
-    """Powers of two that bring extreme data and weights into the range of floats."""
+    """Powers of two that bring extreme data and weights into an ordinary range."""
 
     data: float = 1.0  # the rows were multiplied by this
     weight_exponent: int = 0  # the weights were multiplied by 2 to this power
@@ -61,11 +58,11 @@ class Units(NamedTuple):
 NO_UNITS = Units()
 
 
-# Largest number of clusterings found on a sample that are refined on all rows, and largest
-# difference of their log objective from the best.
+# At most REFINED of the clusterings found on a sample are refined on all rows: the best, and
+# others whose log objective exceeds that of the best by at most CLOSE.
 REFINED, CLOSE = 3, 0.02
-# With many more rows than the sample has, a start on the sample is cheap compared with a pass
-# over all rows. `n_init` is then multiplied by n_rows // (PAYS * subsample), but at most by
+# If there are many more rows than in the sample, a start on the sample is cheap compared with a
+# pass over all rows. `n_init` is then multiplied by n_rows // (PAYS * subsample), at most by
 # MOST_TIMES, to find lower objectives.
 PAYS, MOST_TIMES = 20, 4
 
@@ -75,11 +72,12 @@ class Job:
 
     def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
         self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
-        self.on_sample, self.finalists = None, []  # see `sample_job`
+        self.on_sample = None  # the Job of the starts on a sample, see `sample_job`
+        self.finalists = []  # the best results, at most REFINED
         self.refining = False  # whether the starts are clusterings found on the sample
-        self.idle = None  # rows of weight 0, in the user's units; they are placed after the fit
+        self.idle = None  # rows of weight 0, in the user's units; assigned after the fit
         self.ranges = None  # half of the range of each feature
-        self.typical = None  # (m,) distance that a gap counts as at the start of a descent
+        self.typical = None  # (m,) initial distances for missing values; None: complete rows
         self.feature_scale, self.problem = feature_scale, problem
         self.start, self.seeds = start, seeds
         self.best, self.log_objectives = None, []
@@ -130,7 +128,7 @@ class Job:
         )
 
     def end_pilots(self):
-        """Require later starts to be better than those taken so far."""
+        """Let later starts be abandoned if they are not expected to beat the best so far."""
         if self.refining or self.estimator.early_stopping:
             self.problem = self.problem._replace(to_beat=self.to_beat)
 
@@ -172,7 +170,7 @@ def sample_job(job, rows, mass, low, high, offset):
 
 
 def gapped_sample_job(job, rows, middle, mass, low, high, offset):
-    """Make a `sample_job` of rows with gaps; `middle` fills them to draw starts."""
+    """Make a `sample_job` of rows with missing values, filled with `middle` to draw centres."""
     filled = fill_columns(rows, middle)
     sampled = sample_job(job, filled, mass, low, high, offset)
     sampled.X, sampled.typical = rows, job.typical
@@ -188,8 +186,8 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
 
     `shared` is a dictionary of results shared by the jobs on the same rows. With
-    `filled_starts` the starts run on rows whose gaps are filled, and the best clusterings
-    found there are refined on the rows as they are.
+    `filled_starts` missing values are filled for the starts, and the best clusterings found
+    are refined on the rows with missing values.
     """
     X = check_data(estimator, X, gaps=True)
     set_variables(estimator)
@@ -238,13 +236,9 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
 
 
 def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
-    """Complete the Job of rows with gaps; `whole` is the result of `one_cluster`."""
-    estimator, X, mass, (middle, log_dispersions) = (
-        job.estimator,
-        job.X,
-        job.sample_weight,
-        whole,
-    )
+    """Complete the Job of rows with missing values; `whole` is the result of `one_cluster`."""
+    estimator, X, mass = job.estimator, job.X, job.sample_weight
+    middle, log_dispersions = whole
     job.typical = np.exp((log_dispersions - np.log(mass.sum())) / estimator.p)
     filled, unit = fill_columns(X, middle), X.dtype.type(job.units.data)
     if is_sampled(estimator, len(X)):
@@ -276,11 +270,11 @@ def problem_of(estimator, X, scale, offset, groups):
 
 
 def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
-    """Run all starts of all jobs in one pool of workers, and fit their estimators.
+    """Run all starts of all jobs in one pool of workers; set the attributes of the estimators.
 
-    Many starts run in parallel; few starts run one by one, each on several threads. Starts on
-    rows that are not in memory are run by `run_elsewhere`, which takes a list of (job, seed)
-    and yields the job and result of each.
+    Many starts run in parallel; few starts run one by one, each on several threads. If the rows
+    are not in memory, `run_elsewhere` runs the starts on all rows: it takes a list of
+    (job, seed) and yields (job, result) for each.
     """
     run_here = partial(_run_tasks, n_jobs=n_jobs)
     on_all_rows = run_elsewhere or run_here
@@ -306,7 +300,7 @@ def _run_round(jobs, run_tasks, verbose, done, total):
     pilots = [(job, seed) for job in jobs for seed in job.seeds[: job.n_pilots]]
     others = [(job, seed) for job in jobs for seed in job.seeds[job.n_pilots :]]
     try:
-        # In two rounds, so that the objective to beat does not depend on the order of starts.
+        # Pilots end before others begin, so that the objective to beat is always the same.
         for tasks in (pilots, others):
             for job, result in run_tasks(tasks):
                 done += 1
@@ -315,7 +309,7 @@ def _run_round(jobs, run_tasks, verbose, done, total):
             for job in jobs:
                 job.end_pilots()
     except BaseException:
-        # Stop the starts on other threads, whose results are no longer needed.
+        # The results of starts on other threads are no longer needed.
         for job in jobs:
             job.interrupted.set()
         raise
@@ -328,7 +322,7 @@ def _run_tasks(tasks, n_jobs):
     n_threads = effective_n_jobs(n_jobs)
     X = tasks[0][0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    # Refinements differ in length: one of them may go on long after the others have ended.
+    # Refinements differ in length. In parallel, the longest would run alone, on one thread.
     few = len(tasks) < 2 * n_threads or tasks[0][0].refining
     by_rows = few and n_chunks >= 2 * n_threads
     # Batches reduce the overhead of many short fits.
@@ -354,7 +348,7 @@ def _report_start(job, result, done, n_starts, verbose):
     if verbose > 1:
         sys.stderr.write(
             f"start {done}/{n_starts} (p={job.estimator.p:g}): objective "
-            f"{to_units(result.log_inertia - job.log_unit):.6g}, {result.n_iter} iterations, "
+            f"{quiet_exp(result.log_inertia - job.log_unit):.6g}, {result.n_iter} iterations, "
             f"{result.stop_reason}\n"
         )
 
@@ -369,12 +363,15 @@ def start_seeds(estimator, n_rows):
 
 
 def uses_offset(estimator):
-    """Check whether `dispersion_offset` has an effect on the weights of this estimator."""
+    """Check whether `dispersion_offset` affects the weights of this estimator."""
     return WEIGHTINGS[estimator.weighting].uses_offset
 
 
 def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
-    """Return the log of the constant added to the dispersions, or the word "mean"."""
+    """Return the log of the constant added to the dispersions, or the word "mean".
+
+    `one_cluster_dispersions()` returns the log dispersions of all rows about one centre.
+    """
     offset = estimator.dispersion_offset
     if not uses_offset(estimator):
         return -np.inf

@@ -1,25 +1,14 @@
 """One chunk of rows: distances to every centre (Eq. 2), labels, and mergeable sums.
 
-Rows are taken in blocks and transposed, so that the innermost loops run over rows and
-vectorise for any number of features. No array of size n x k or n x m is ever allocated.
+Rows are transposed block by block, so that the innermost loops run over rows and vectorise for
+any number of features. No array of size n x k or n x m is allocated here.
 """
 
 import numpy as np
 
-from cafelearn._solver.kernels.blocks import (
-    block_rows,
-    padded,
-    sort_by_label,
-    transpose,
-)
+from cafelearn._solver.kernels.blocks import block_rows, padded, sort_by_label, transpose
 from cafelearn._solver.kernels.cells import CENTER, OPEN, SCALED_WEIGHT
-from cafelearn._solver.kernels.compiling import (
-    ENTRY,
-    EXACT,
-    SUMS,
-    callable_from_python,
-    njit,
-)
+from cafelearn._solver.kernels.compiling import ENTRY, EXACT, SUMS, callable_from_python, njit
 from cafelearn._solver.kernels.gradients import (
     FARTHEST_NUMBER,
     FARTHEST_SINGLE,
@@ -35,24 +24,18 @@ from cafelearn._solver.kernels.power import (
     add_relative_powers,
     find_peaks,
 )
-from cafelearn._solver.kernels.sums import (
-    CHANGED,
-    FARTHEST,
-    FARTHEST_ROW,
-    MASS,
-    add_member,
-)
+from cafelearn._solver.kernels.sums import CHANGED, FARTHEST, FARTHEST_ROW, MASS, add_member
 from cafelearn._solver.kernels.vectors import larger, minimum, prefer_wide_vectors
 
-# A constant, because a function is compiled again for every literal argument.
+# Not a literal, because Numba compiles a function again for every literal argument.
 ZERO = np.int64(0)
-# Features summed before testing whether a centre is already too far for a whole block.
+# Number of features to sum before testing again whether a centre is too far from a whole block.
 STEP = 16
 
 
 @njit(**EXACT)
 def _add_distances(out, columns, features, center, weight, size, plan):
-    """Add |weight (x - center)|^p of these features to out[0, b], by the plan of p."""
+    """Add |weight (x - center)|^p of these features to out[0, b]; `plan` as in `power`."""
     if plan[BRANCH] == SQUARE or plan[BRANCH] == CUBE:
         add_products(out, columns, features, center, weight, size, plan[BRANCH] == CUBE)
     else:
@@ -110,7 +93,7 @@ def _all_beyond(distances, nearest, size):
 
 @njit(**SUMS)
 def _take_nearer(labels, nearest, distances, l, size):
-    """Assign rows that are nearer to centre l to it; ties go to the lower index."""
+    """Assign to centre l the rows that are nearer to it; ties go to the lower index."""
     prefer_wide_vectors()
     for b in range(size):
         tie = (distances[b] == nearest[b]) & (l < labels[b])
@@ -123,11 +106,11 @@ def _take_nearer(labels, nearest, distances, l, size):
 def _assign_block(guess, cells, size, geometry, scratch):
     """Find the nearest centre of each row of a transposed block.
 
-    All distances are sums of terms >= 0, so a centre is ruled out once its partial sums
-    exceed the best distance of every row. `guess` is the old label of all rows, or -1 if they
-    had none. The centre of `guess` comes first, so that most others are ruled out early. The
-    labels are the same as those of the full computation. Distances may be infinite only for
-    rows of weight 0. `nearest` stays finite, because the difference of two infinities is NaN.
+    `guess` is the old label of all rows, or -1 if they had none. Its centre comes first.
+    Distances are sums of terms >= 0, so another centre is ruled out once its partial sums
+    exceed the distance of every row from its nearest centre so far. This does not change the
+    labels. Distances can be infinite only for rows of weight 0. `nearest` stays finite, because
+    the difference of two infinities is NaN.
 
     OUT scratch.block_labels, scratch.nearest
     """
@@ -170,13 +153,13 @@ def hash_of(number):
 
 @njit(**EXACT)
 def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scratch):
-    """Assign the rows of a chunk, and sum them about the centres before the update.
+    """Assign the rows of a chunk, and sum them about the old centres.
 
     Rows are grouped by their old label. Rows that keep it are summed at once, from the
     transposed block; rows that move are left to `add_members`.
 
     IN  first_row: the index of the first row in the data
-    OUT all of sums; labels; scratch.members: the labels of the rows that moved, else -1
+    OUT sums; labels; scratch.members: the new labels of the rows that move, -1 for the others
     """
     n_clusters, n_features = len(cells), cells.shape[2]
     features, columns, movers = scratch.features, scratch.columns, scratch.members
@@ -191,7 +174,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
             size, stayer = padded(len(rows)), np.int64(-1)
             transpose(columns, X, rows, features)
             _assign_block(old, cells, size, geometry, scratch)
-            # Local variables, because adding to memory is slow.
+            # Sum in local variables, because adding to memory is slow.
             mass, members = sums[old, MASS, 0] if old >= 0 else 0.0, np.uint64(0)
             for b in range(size):
                 row_weights[b] = 0
@@ -200,7 +183,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
                 labels[i], movers[i] = label, -1
                 if sample_weight[i] == 0:
                     continue
-                # The farthest row; ties go to the first.
+                # Find the row farthest from its centre; ties go to the first row.
                 if nearest[b] > way or (nearest[b] == way and i < farthest):
                     way, farthest = np.float64(nearest[b]), i
                 code = hash_of(np.uint64(first_row + i))
@@ -227,7 +210,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
 
 @njit(**EXACT)
 def _copy_over_others(columns, row_weights, kept, size):
-    """Overwrite the rows of weight 0 with copies of a row of positive weight."""
+    """Overwrite rows of weight 0 with a row of positive weight: extrema ignore weights."""
     for b in range(size):
         if row_weights[b] == 0:
             for v in range(columns.shape[0]):
@@ -236,7 +219,7 @@ def _copy_over_others(columns, row_weights, kept, size):
 
 @njit(**EXACT)
 def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
-    """Add the rows of a chunk to the sums of the clusters in scratch.members.
+    """Add each row of a chunk to the sums of the cluster in scratch.members (none if -1).
 
     If `everything`, sum all features and the members' extrema; else sum only the features whose
     centre has not converged.

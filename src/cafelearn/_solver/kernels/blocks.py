@@ -1,4 +1,4 @@
-"""Blocks of rows: their size, buffers for them, transposition, and sorting by label."""
+"""Blocks of rows: size, scratch buffers, transposition, and sorting by label."""
 
 from typing import NamedTuple
 
@@ -7,15 +7,15 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, VECTOR, njit
 from cafelearn._solver.kernels.vectors import LANES, prefer_wide_vectors, transpose_tile
 
-# Rows of a block. Blocks of float32 have twice as many, because a vector holds twice as many
-# numbers. With many features they have BLOCK rows, too: longer blocks move the features farther
-# apart in memory, which is slower.
+# A block has BLOCK rows, or LONG_BLOCK rows for float32, because a vector holds twice as many
+# float32 numbers. With more than NARROW features all blocks have BLOCK rows: in long blocks the
+# features are farther apart in memory, which is slower.
 BLOCK, LONG_BLOCK = 128, 256
 NARROW = 64
-# Blocks are padded to a multiple of this: the vector loops are unrolled, and the remainder of
-# an unrolled loop runs one number at a time.
+# Blocks are padded to a multiple of this, because the vector loops are unrolled, and the
+# remainder of an unrolled loop runs one number at a time.
 PAD = 32
-# Rows transposed at a time where tiles are not used.
+# Number of rows transposed together if tiles are not used.
 ROWS = 8
 
 
@@ -32,20 +32,23 @@ def padded(size):
 
 
 class Scratch(NamedTuple):
-    """Buffers of the kernels, allocated outside of them: allocations are slow to compile."""
+    """Buffers for the kernels, allocated in Python, because allocations are slow to compile.
+
+    `width` is the length of a block, with a margin (see `_aligned_empty`).
+    """
 
     columns: np.ndarray  # (m, width) a transposed block
     powers: np.ndarray  # (m, width), (1, width) for p <= 2
-    distances: np.ndarray  # (2, width) to one centre, and scratch
+    distances: np.ndarray  # (2, width) distances to one centre, and scratch
     nearest: np.ndarray  # (width,) distance to the nearest centre
     weights: np.ndarray  # (width,) sample weights of the rows, 0 for padding
     block_labels: np.ndarray  # (width,)
     members: np.ndarray  # (rows of a chunk,) cluster to whose sums a row is added, or -1
-    order: np.ndarray  # (rows of a chunk,) see sort_by_label, also for the next two
+    order: np.ndarray  # (rows of a chunk,) this and the next two: see sort_by_label
     begin: np.ndarray  # (k + 2,)
     filled: np.ndarray  # (2, k + 1)
     features: np.ndarray  # (m,) all features
-    open: np.ndarray  # (m,) buffer for some of them
+    open: np.ndarray  # (m,) buffer for the features whose centre has not converged
 
 
 def make_scratch(X, n_clusters, n_rows, p):
@@ -69,10 +72,10 @@ def make_scratch(X, n_clusters, n_rows, p):
 
 
 def _aligned_empty(n_rows, X):
-    """Return an array of `n_rows` rows, each for a block of X and one cache line longer.
+    """Return an array of `n_rows` rows, each one cache line longer than a block of X.
 
-    The array begins at a cache line: a vector that straddles two lines costs two accesses and
-    halves the speed. The additional line keeps features out of each other's cache sets.
+    The array is aligned to cache lines, because loading a vector that straddles two lines takes
+    twice as long. The additional line places the features in different cache sets.
     """
     line = 64 // X.itemsize
     long = X.itemsize == 4 and X.shape[1] <= NARROW
@@ -87,8 +90,8 @@ def _aligned_empty(n_rows, X):
 def transpose(columns, X, rows, features):
     """Set columns[v, b] = X[rows[b], v] for these features; pad with copies of the first row.
 
-    Other features of `columns` may be overwritten: transposing half of them takes as long as
-    transposing all.
+    Other features of `columns` may be overwritten: if at least half of the features are needed,
+    all are transposed, which takes no longer.
     """
     prefer_wide_vectors()
     size, n_features = len(rows), X.shape[1]
@@ -98,12 +101,12 @@ def transpose(columns, X, rows, features):
             for v in range(0, n_features - LANES + 1, LANES):
                 transpose_tile(columns, X, rows, first, v)
             if n_features % LANES > 0:
-                # Some of these features are transposed twice.
+                # The last tile overlaps the one before it.
                 transpose_tile(columns, X, rows, first, n_features - LANES)
     else:
         whole = size - size % ROWS
         for first in range(0, whole, ROWS):
-            # A few rows at a time, so that they stay in the cache for all features.
+            # A few rows at a time, so that they stay in the cache while features change.
             for j in range(len(features)):
                 v = features[j]
                 for b in range(first, first + ROWS):
@@ -120,11 +123,11 @@ def transpose(columns, X, rows, features):
 def sort_by_label(labels, rows, begin, filled):
     """Sort rows by their label (-1 or more), then by their index, with a counting sort.
 
-    The two halves of the rows are counted in one loop, because consecutive increments of the
-    same count have to wait for each other.
+    Both halves of the rows are counted in one loop, with separate counts, because consecutive
+    increments of the same count have to wait for each other.
 
-    OUT rows: the sorted indices; begin (k + 2,): where each of the k + 1 groups begins; filled
-        is scratch
+    OUT rows: the sorted indices; begin (k + 2,): where the rows of each of the k + 1 labels
+        begin, and the end; filled is scratch
     """
     size, half, n_clusters = len(labels), len(labels) // 2, len(begin) - 2
     begin[0] = 0

@@ -1,40 +1,40 @@
 """The state of a descent for each cluster and feature, in one array.
 
-The array has shape (k, N_CELLS, m) and type float64. If the data are float32, its centres and
-weights are rounded to float32. It is one array, because every argument of a compiled function
-adds to its compilation time, and always float64, so that functions that do not take data rows
-are compiled only once.
+The array has shape (k, N_CELLS, m); the cell of cluster l and feature v is [l, :, v]. There is
+only one array, because every argument of a compiled function adds to its compilation time. Its
+type is always float64, so that functions without data rows among their arguments are compiled
+only once. If the data is float32, centres and weights are rounded to float32.
 """
 
 import numpy as np
 
-# NumPy's integers for the reason given in kernels.sums.
+# NumPy integers, for the reason given in kernels.sums.
 CENTER = np.int64(0)
 WEIGHT = np.int64(1)
-SCALED_WEIGHT = np.int64(2)  # times the scale of the data
-SCALE = np.int64(3)  # power of two that brings s (x - z) near 1
-LOG_DISPERSION = np.int64(4)  # log D at the centre
-MASS = np.int64(5)  # sample weight of the members at the last centre update
+SCALED_WEIGHT = np.int64(2)  # WEIGHT times the scale of the data
+SCALE = np.int64(3)  # factor s that brings s (x - z) near 1, for members x and the centre z
+LOG_DISPERSION = np.int64(4)  # log of the dispersion about the centre
+MASS = np.int64(5)  # sum of the members' sample weights at the last update of the centre
 MEMBERS = np.int64(6)  # its first element has the bits of the hash of these members
-# The search for the centre, which is the root in z of the function defined in `centers`. Each
-# pass evaluates the function at one point.
+# The rest is used to search for the centre, the root of the function of z defined in `centers`.
+# Each pass evaluates this function at one point.
 OPEN = np.int64(7)  # 1 while the search goes on
-LOW = np.int64(8)  # the bracket
+LOW = np.int64(8)  # the bracket of the root: LOW and HIGH
 HIGH = np.int64(9)
-VALUE_LOW = np.int64(10)  # the function at LOW and HIGH (a guess until the end is moved)
-VALUE_HIGH = np.int64(11)
+VALUE_LOW = np.int64(10)  # value of the function at LOW, a guess until LOW has moved
+VALUE_HIGH = np.int64(11)  # the same for HIGH
 SPAN = np.int64(12)  # range of the members
-START = np.int64(13)  # the first point, and the function there
-VALUE_START = np.int64(14)
-LAST = np.int64(15)  # the previous point, and the function there
-VALUE_LAST = np.int64(16)
-GAP = np.int64(17)  # the data value below LAST, and the slope of the rest there (p < 2)
-REST_SLOPE = np.int64(18)
-SLOPE = np.int64(19)  # mean slope from START to the root in the last search
-SIDE = np.int64(20)  # which end moved last: -1, 1, or 0 for none
-PASSES = np.int64(21)
-LEAST = np.int64(22)  # the members' extrema
-MOST = np.int64(23)
+START = np.int64(13)  # first point of the search
+VALUE_START = np.int64(14)  # value of the function at START
+LAST = np.int64(15)  # previous point of the search
+VALUE_LAST = np.int64(16)  # value of the function at LAST
+LAST_BELOW = np.int64(17)  # largest data value up to LAST (p < 2)
+REST_SLOPE = np.int64(18)  # slope at LAST of the rest defined in `neighbours` (p < 2)
+SLOPE = np.int64(19)  # mean slope between START and the root, from the previous search
+SIDE = np.int64(20)  # end of the bracket that moved last: -1 for LOW, 1 for HIGH, 0 for neither
+PASSES = np.int64(21)  # number of passes of the search
+LEAST = np.int64(22)  # smallest member
+MOST = np.int64(23)  # largest member
 N_CELLS = np.int64(24)
 
 

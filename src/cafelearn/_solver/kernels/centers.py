@@ -1,21 +1,20 @@
 """Minkowski centres (Eq. 5): argmin over z of sum |x - z|^p, from mergeable sums.
 
-The derivative is increasing in z, so its root is bracketed and refined; each refinement
-is one pass over the members. `gradients.add_gradients` makes that pass for a block of rows, and
-`refine` moves the centre according to the merged sums. There are three regimes:
+The derivative of this sum increases with z, so its root is bracketed and then refined. Each
+refinement is one pass over the members: `gradients.add_gradients` sums blocks of rows, and
+`refine` moves the centre according to the merged sums. There are three cases:
 
 * p = 2: the mean, in one step.
-* p > 2: Newton's method on G-^(1/q) - G+^(1/q), with q = p - 1 and G-, G+ the gradients
-  of the members below and above. The difference is almost linear in z for every p (exactly for
-  p = 2 and in the limit of large p), whereas the derivative itself behaves like z^(p-1).
+* p > 2: Newton's method on G-^(1/q) - G+^(1/q), where q = p - 1, and G- and G+ are the sums of
+  |x - z|^q over the members below and above z. This function is almost linear in z for every p
+  (exactly linear for p = 2 and in the limit of large p); the derivative behaves like z^(p-1).
 * p < 2: the derivative has a vertical tangent at every data value, which defeats Newton's
-  method and the secant method. Between two neighbouring data values a < z < b, though, it is
-  c_a (z - a)^q - c_b (b - z)^q plus a smooth rest. The rest is linearised and the resulting
-  equation is solved exactly. A few passes suffice even for centres within 1e-10 of a data
-  value, which are common for p close to 1 and for tied data.
+  method and the secant method. Between two neighbouring data values, however, it is the sum of
+  two singular terms and a smooth rest (see `neighbours`). A few passes suffice even for centres
+  within 1e-10 of a data value, which are common for p close to 1 and for tied data.
 
-`neighbours` has the model between two data values. Every function takes the cell of one cluster
-and feature (see `cells`) and its sums.
+Gradient, curvature and spread are the sums defined in `sums`. Arguments named `cell` and `sums`
+belong to one cluster and feature (see `cells`).
 """
 
 import numpy as np
@@ -56,15 +55,16 @@ from cafelearn._solver.kernels.sums import HIGH as LARGEST
 from cafelearn._solver.kernels.sums import LOW as SMALLEST
 from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
-# After this many passes the search bisects the bracket; after twice as many it ends. Ten passes
-# are usual; the limits only bound the work on data made to defeat the interpolation.
+# After this many passes the search bisects the bracket; after twice as many it ends. Searches
+# seldom need ten passes; the limits bound the work on data made to defeat the interpolation.
 PATIENCE = 40
 # At p > 2 the search ends only if two other estimates of the error, from the ratio of the last
 # two steps and from members at the point, are at most this many times the accepted error.
 BENT = 10
-# Largest relative increase of a dispersion by the error of its centre, in tolerances.
+# Largest accepted relative increase of a dispersion by the error of its centre, as a multiple
+# of `geometry.tolerance`.
 FELT = 30
-# Beyond this exponent the scale depends on the current estimate of the centre.
+# For larger exponents the scale depends on the current estimate of the centre.
 HUGE = 25
 # Members whose range is below this count as equal, because the scale that brings the range near
 # 1 would overflow.
@@ -81,7 +81,7 @@ def smallest_span(single):
 def begin(cell, sums, p, single):
     """Start the search for one centre.
 
-    Returns whether the sums about the current centre can be used for the first step.
+    Return whether the sums about the current centre can be used for the first step.
     """
     low, high = sums[SMALLEST], sums[LARGEST]
     span = high - low
@@ -89,7 +89,7 @@ def begin(cell, sums, p, single):
         cell[CENTER], cell[LOG_DISPERSION], cell[OPEN] = low, -np.inf, 0
         return False
     cell[OPEN], cell[PASSES], cell[SIDE], cell[SPAN] = 1, 0, 0, span
-    # Slightly wider than the range, because the search may visit the extrema themselves.
+    # The bracket is slightly wider than the range: the search may visit the extrema themselves.
     cell[LOW], cell[HIGH] = low - 1e-3 * span, high + 1e-3 * span
     cell[LEAST], cell[MOST] = low, high
     z = cell[CENTER]
@@ -106,16 +106,16 @@ def begin(cell, sums, p, single):
 
 @njit(**EXACT)
 def fits(scale, reach, p):
-    """Check that powers of numbers up to scale * reach stay well inside the range of floats."""
+    """Check whether powers of scale * reach stay well inside the range of floats."""
     return reach > 0 and abs(np.log2(scale * reach)) * maximum(p, 2.0) < 60
 
 
 @njit(**EXACT)
 def fitting_scale(low, high, center, p):
-    """Return a scale that brings the members' distances from the centre near 1.
+    """Return a scale that brings the members' largest distance from the centre near 1.
 
-    It is a power of two, so that scaling does not round, unless the exponent is so large
-    that even powers of 1/2 underflow.
+    The scale is a power of two, so that scaling does not round. If p is so large that even
+    powers of 1/2 underflow, the largest distance is brought exactly to 1 instead.
     """
     reach = maximum(high - center, center - low)
     return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
@@ -123,7 +123,7 @@ def fitting_scale(low, high, center, p):
 
 @njit(**EXACT)
 def refine(cell, sums, geometry):
-    """Move one open centre by the sums about it; end its search when it is accurate.
+    """Move a centre according to the sums about it; end its search if it is accurate enough.
 
     `geometry.tolerance` is the accepted error in units of the members' range.
     """
@@ -134,7 +134,7 @@ def refine(cell, sums, geometry):
         step = -sums[GRADIENT_BELOW] / sums[MASS]
         correction = sums[MASS] * step * step
         target = rounded(z + step / scale, single)
-        # The shifted formula loses digits when the shift dominates; sum again about the mean.
+        # If almost all digits cancel in spread - correction, sum again about the mean.
         if correction < 0.999 * spread or cell[PASSES] > 2:
             cell[CENTER] = target
             _close(cell, spread - correction, p)
@@ -147,8 +147,8 @@ def refine(cell, sums, geometry):
         return
     span = cell[SPAN]
     reach = geometry.tolerance * span
-    # Reduce the accepted error where it would affect the objective: from here to the root the
-    # spread falls by at most p times the gradient here times the distance.
+    # Reduce the accepted error (`reach`) if it would affect the objective: from z to the root,
+    # the spread falls by at most p times the gradient at z times the distance.
     fall = p * abs(gradient) * scale * span
     if fall > FELT * spread:
         reach *= FELT * spread / fall
@@ -159,16 +159,16 @@ def refine(cell, sums, geometry):
         # A Newton step leaves an error of order step^2, or step^(p - 1) for p < 3.
         exact = (abs(target - z) / span) ** minimum(p - 1, 2.0) * span <= reach
         if exact and cell[PASSES] > 1:
-            # The error is larger if the gradient bends on a length far below the range.
+            # The error is larger if the gradient bends within a small part of the range.
             last = abs(z - cell[LAST])
             exact = abs(step) * (step / last) ** 2 <= BENT * reach
-        # The gradient is nearly linear from here to 0 at the target; integrate it.
+        # Integrate the gradient from z to the target, where it is 0, as a linear function.
         way = (target - z) * scale
         change = 0.5 * p * gradient * way
-        # The curvature shows where the gradient is not linear enough for that.
+        # The curvature shows whether the gradient is linear enough for that.
         curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
         bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
-        # Members at z add nothing to the curvature, but to the gradient beside z.
+        # Members at z do not add to the curvature, but to the gradient elsewhere.
         bent |= sums[MASS] * abs(way) ** (p - 1) > BENT * reach * scale * curvature
         exact &= not bent or rounded(target, single) == z
     else:
@@ -191,10 +191,10 @@ def refine(cell, sums, geometry):
 
 @njit(**EXACT)
 def _move(cell, place, p):
-    """Move the search to another place, with a scale that fits there.
+    """Move the search to another point, with a scale that fits there.
 
-    If the search began far away, its scale may suit distances far above the members' range. For
-    p < 2 the scale is kept, because powers do not underflow.
+    If the search began far away, its scale may be too small for distances within the members'
+    range. For p < 2 the scale is kept, because such powers do not underflow.
     """
     cell[CENTER] = place
     reach = maximum(cell[MOST] - place, place - cell[LEAST])
@@ -212,13 +212,13 @@ def _remember_slope(cell, root):
 @njit(**EXACT)
 def _close(cell, spread, p):
     cell[OPEN] = 0
-    # The last correction can round a tiny spread to a negative number.
+    # The rounding error of the last change can make a tiny spread negative.
     cell[LOG_DISPERSION] = np.log(spread) - p * np.log(cell[SCALE]) if spread > 0 else -np.inf
 
 
 @njit(**EXACT)
 def _newton(sums, p):
-    """Return G-^(1/q) - G+^(1/q), q = p - 1, and the Newton step, in scaled units."""
+    """Return G-^(1/q) - G+^(1/q) and the Newton step, in scaled units."""
     q = p - 1
     value, slope = 0.0, 0.0
     if sums[GRADIENT_BELOW] > 0:
@@ -236,7 +236,7 @@ def _newton(sums, p):
 def _narrow(cell, z, value):
     """Move one end of the bracket to z.
 
-    If the other end stays for a second time, reduce its value (Anderson-Bjorck).
+    If the same end moves twice in a row, reduce the value at the other end (Anderson-Bjorck).
     """
     if cell[PASSES] == 1:
         cell[START], cell[VALUE_START] = z, value
@@ -254,11 +254,12 @@ def _narrow(cell, z, value):
 
 @njit(**EXACT)
 def _next_place(cell, sums, value, root, p, single):
-    """Return the next point of the search, or NaN if it ends.
+    """Return the next point of the search, or NaN if the search ends.
 
-    The first choice is the estimated root, then a step with the slope of the last search or of
-    the last two points, then the secant of the bracket, then its middle. The search ends if the
-    bracket contains no other number or after too many passes.
+    The first of these points that lies inside the bracket is returned: the estimated root; a
+    step with the slope of the previous search or of the last two points; the secant of the
+    bracket; its middle. The search ends if there is no number inside the bracket, or after too
+    many passes.
     """
     z, low, high = cell[CENTER], cell[LOW], cell[HIGH]
     root = rounded(root, single)
@@ -283,6 +284,7 @@ def _next_place(cell, sums, value, root, p, single):
     target = rounded(low + 0.5 * (high - low), single)
     if low < target < high:
         return target if cell[PASSES] <= 2 * PATIENCE else np.nan
-    # If the root is next to a heavy member, most of the spread here is due to that member.
+    # If the root is rounded to the member next to z, go there: on one side of a heavy member,
+    # most of the spread is due to that member.
     member = sums[BELOW] if value > 0 else sums[ABOVE]
     return member if p < 2 and root == member != z and low <= member <= high else np.nan

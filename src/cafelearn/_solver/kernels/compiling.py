@@ -15,7 +15,7 @@ from numba.core.options import DefaultOptions
 
 
 class _InnerLibrary(JITCodeLibrary):
-    """Code that is only linked into its callers, and optimised with them."""
+    """Code that is only linked into its callers and optimised together with them."""
 
     def add_llvm_module(self, ll_module):
         self._final_module.link_in(ll_module)
@@ -31,12 +31,12 @@ class _InnerCompiler(Compiler):
     """Compile a function that only compiled functions call.
 
     Numba optimises and assembles every function on its own and then once more inside each
-    caller. Leaving that to the outermost function halves the compilation time. The classes
+    caller. Doing so only for the outermost function halves the compilation time. The classes
     overridden here are internal to Numba and undocumented.
     """
 
     def compile_extra(self, function):
-        self.state.flags.no_compile = True  # to machine code
+        self.state.flags.no_compile = True  # no machine code for this function alone
         self.state.library = _InnerLibrary(self.state.targetctx.codegen(), function.__name__)
         result = super().compile_extra(function)
         # Compiled callers link the library that is registered under this key.
@@ -52,7 +52,7 @@ class _SturdyCache(FunctionCache):
     def load_overload(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # unpickling a damaged file can raise any of them
+        except Exception:  # unpickling a damaged file can raise any exception
             with suppress(OSError):
                 self.flush()
             return None
@@ -64,7 +64,7 @@ class _SturdyCache(FunctionCache):
 
 @cache
 def _source_hash():
-    """Return a hash of the sources of all compiled functions."""
+    """Return a hash of all source files of the solver."""
     package, found = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         found.update(path.name.encode() + path.read_bytes())
@@ -74,7 +74,7 @@ def _source_hash():
 def njit(**options):
     """Apply `numba.njit`, with a cache keyed by the sources of the whole solver.
 
-    Numba keys its cache by the file of a function alone, although the compiled code includes
+    Numba's own key is the file of the function alone, although the compiled code includes
     functions from other files.
     """
 
@@ -102,8 +102,8 @@ def _can_cache():
     except RuntimeError:
         warnings.warn(
             "cafelearn cannot keep its compiled code, because neither its own directory nor "
-            "the user's cache directory is writable: every process compiles for about a "
-            "quarter of a minute. Set NUMBA_CACHE_DIR to a writable directory.",
+            "the user's cache directory is writable. Every process will compile it again, for "
+            "about a quarter of a minute. Set NUMBA_CACHE_DIR to a writable directory.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -113,28 +113,28 @@ def _can_cache():
 
 CACHED = _can_cache()
 
-# Arithmetic follows IEEE 754 as written, so that bits do not depend on the callers that a
-# function is inlined into. error_model="numpy" drops division checks that would prevent
-# vectorisation.
+# Arithmetic follows IEEE 754 as written, so that results are bitwise the same in every caller
+# that a function is inlined into. error_model="numpy" drops checks of divisors, which would
+# prevent vectorisation.
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
-# Numba counts the references to every array that a function touches, with locked instructions;
-# this took up to half of a pass. Functions that allocate no arrays are compiled without
-# these counts. A function that allocates an array needs them (MAKES); without them, it does not
-# compile. The option is undocumented; if it is absent, everything works, but slower.
+# Numba counts the references to every array that a function touches, with locked instructions,
+# which took up to half the time of a pass. Functions that allocate no arrays are therefore
+# compiled without reference counting; functions that do (MAKES) would not compile without it.
+# The option `_nrt` is undocumented; if it is absent, everything works, but slower.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
 _BORROWS = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON
 _MAKES = dict(_COMMON, _nrt=True) if _CAN_BORROW else _COMMON
 # A wrapper for calls from Python takes a quarter of the compilation time, so only ENTRY and
-# MAKES have one.
+# MAKES functions have one.
 ENTRY = dict(_BORROWS, no_cfunc_wrapper=True)
 MAKES = dict(_MAKES, no_cfunc_wrapper=True)
 EXACT = dict(ENTRY, no_cpython_wrapper=True, cache=False, pipeline_class=_InnerCompiler)
-# Vector loops may fuse multiplications and additions; any other fast-math flag would break
-# the rounding by magic numbers in kernels.power. Such functions call `prefer_wide_vectors`,
-# which prevents inlining, so each is compiled in one way only.
+# Vector loops may fuse multiplications and additions and ignore the sign of 0; other fast-math
+# flags would break the rounding by magic numbers in kernels.power. Functions with such loops
+# call `prefer_wide_vectors`, which also prevents inlining, so each is compiled in one way only.
 VECTOR = dict(EXACT, fastmath={"contract", "nsz"})
-# The same for plain sums and extrema of finite numbers, in an order that the compiler chooses.
+# For sums and extrema of finite numbers the compiler may also choose the order of the terms.
 SUMS = dict(EXACT, fastmath={"contract", "nsz", "reassoc", "nnan"})
-# Inlined into the caller, for functions that return part of an array: a caller that counts
-# references would otherwise release a reference that was never taken.
+# Functions that return part of an array are inlined: a caller that counts references would
+# otherwise release a reference that was never taken.
 INLINE = dict(EXACT, inline="always")

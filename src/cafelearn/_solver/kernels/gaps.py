@@ -1,9 +1,9 @@
 """Chunks of rows with missing values (NaN): labels, distances and mergeable sums.
 
-A gap of a row counts as a value at the distance r_lv from the centre of cluster l, where
-r_lv^p is the mean of |x - z|^p over the observed members, so a gap adds as much to a distance
-as the value of an average member. Sums over observed values are then scaled up to all
-members.
+A missing value (a gap) of feature v counts as a value at the typical distance r from the centre
+of cluster l, where r^p is the mean of |x - z|^p over the members with an observed value. A gap
+therefore adds as much to the distance of a row as an average member's value. Sums over observed
+values are scaled up to all members.
 
 The kernels are plain loops over rows, features and clusters. They are neither compiled nor run
 for complete data.
@@ -37,7 +37,7 @@ from cafelearn._solver.kernels.sums import (
     add_neighbour,
 )
 
-# Sums of powers between these bounds have lost no digits to underflow or overflow.
+# Sums of powers between these bounds are accurate: nothing has overflowed or underflowed.
 SMALL, LARGE = 1e-250, 1e250
 
 
@@ -72,7 +72,7 @@ def _distance(row, cells, typical, p):
     total = _sum_of_powers(row, cells, typical, p, 1.0)
     if SMALL < total < LARGE:
         return np.sqrt(total) if p == 2 else total ** (1 / p)
-    # Powers overflow or underflow, or nearly so: divide the terms by the largest one.
+    # Powers overflow or underflow, or almost do: divide the terms by the largest one.
     peak = 0.0
     for v in range(len(row)):
         peak = max(peak, _term(row, v, cells, typical))
@@ -85,7 +85,7 @@ def _distance(row, cells, typical, p):
 def gapped_distances(out, X, cells, typical, p):
     """Compute the distances of rows to each centre.
 
-    IN  cells (k, > SCALED_WEIGHT, m); typical (k, m) the distances that gaps count as
+    IN  cells (k, SCALED_WEIGHT + 1 or more, m); typical (k, m): the typical distances
     OUT out (n, k)
     """
     for i in range(len(X)):
@@ -95,10 +95,10 @@ def gapped_distances(out, X, cells, typical, p):
 
 @njit(**ENTRY)
 def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typical, geometry):
-    """Assign the rows of a chunk, and sum them about the centres before the update.
+    """Assign the rows of a chunk, and sum them about the old centres.
 
     IN  first_row: the index of the first row in the data; typical as in `gapped_distances`
-    OUT all of sums; labels
+    OUT sums; labels
     """
     common, farthest = sums[len(cells)], -1
     for i in range(len(X)):
@@ -170,7 +170,7 @@ def _add_row(terms, row, weight, cells, geometry, everything):
 
 @njit(**EXACT)
 def _add_sides(terms, v, t, weight, p):
-    """Add one value to the five sums of a centre for p > 2."""
+    """Add one value to the gradients, curvatures and spread for p > 2."""
     size = abs(t)
     curve = weight * (size if p == 3 else size ** (p - 2))
     if t > 0:
@@ -184,13 +184,15 @@ def _add_sides(terms, v, t, weight, p):
 
 @njit(**ENTRY)
 def stand_for_all(sums, cells, typical, p):
-    """Scale the sums over observed members up to all members, by cluster and feature.
+    """Scale the sums over observed values up to all members, by cluster and feature.
 
-    Sums over the observed members, of total weight n_lv, are multiplied by n_l / n_lv, where
-    n_l is the weight of all members. Where nothing is observed, half of the members are put at
-    either side of the centre, at the typical distance of all clusters, so that the centre
-    stays where it is.
-    IN  typical (k, m) OUT sums
+    The factor is the sample weight of all members divided by that of the members with an
+    observed value. If no value is observed, the sums are those of members placed symmetrically
+    about the centre, at the mean typical distance of the other clusters; the centre then does
+    not move.
+
+    IN  typical (k, m)
+    OUT sums
     """
     for v in range(sums.shape[2]):
         usual = _mean_of_powers(sums, typical, v, p)
@@ -214,7 +216,7 @@ def stand_for_all(sums, cells, typical, p):
 
 @njit(**EXACT)
 def _mean_of_powers(sums, typical, v, p):
-    """Compute the power mean of the typical distances, weighted by observed members."""
+    """Compute the power mean of typical distances, weighted by the mass of observed values."""
     peak, total, count = 0.0, 0.0, 0.0
     for l in range(len(typical)):
         if sums[l, MASS, v] > 0:

@@ -12,11 +12,11 @@ class Geometry(NamedTuple):
     """Constants of the Minkowski geometry for one type of numbers."""
 
     p: float
-    single: bool  # the data is float32
-    rooted: bool  # store p-th roots of distances, because p-th powers would overflow
+    single: bool  # whether the data is float32
+    rooted: bool  # whether distances are p-th roots, because their p-th powers would overflow
     tolerance: float  # accepted error of a centre, in units of its members' range
-    distances: np.ndarray  # plan of powers p
-    curvature: np.ndarray  # plan of powers p - 2, negative for p < 2; unused for p = 2 and 3
+    distances: np.ndarray  # plan (see kernels.power) of |t|^p
+    curvature: np.ndarray  # plan of |t|^(p-2), a negative one for p < 2; unused for p = 2 and 3
 
 
 def make_geometry(p, dtype):
@@ -42,5 +42,5 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Return the number of rows of a chunk, which fits into the L2 cache of common CPUs."""
+    """Return the rows of a chunk: up to 2 MB, a common size of L2 caches, but at least 256."""
     return int(min(max(2**18 // n_features, 256), 8192))

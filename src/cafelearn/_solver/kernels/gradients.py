@@ -25,7 +25,7 @@ from cafelearn._solver.kernels.vectors import (
     smaller,
 )
 
-# Beyond any value of the data.
+# Larger than any value of the data.
 FARTHEST_NUMBER, FARTHEST_SINGLE = 1e308, 3e38
 
 
@@ -33,7 +33,7 @@ FARTHEST_NUMBER, FARTHEST_SINGLE = 1e308, 3e38
 def add_gradients(terms, features, cells, size, geometry, scratch):
     """Add a transposed block of members of one cluster to its sums.
 
-    IN  features: those to sum; cells (N_CELLS, m) of the cluster; scratch.columns, weights
+    IN  features: indices; cells (N_CELLS, m); scratch.columns; scratch.weights
     OUT terms (N_ROWS, m)
     """
     columns, weights, powers = scratch.columns, scratch.weights, scratch.powers
@@ -48,7 +48,7 @@ def add_gradients(terms, features, cells, size, geometry, scratch):
         for v in features:
             for b in range(size):
                 powers[v, b] = 0
-        each = -len(features)
+        each = -len(features)  # negative: `add_powers` stores each feature in its own row
         center, scale, plan = cells[CENTER], cells[SCALE], geometry.curvature
         add_powers(powers, each, columns, features, center, scale, size, plan)
         _add_from_powers(terms, features, columns, weights, powers, cells, size)
@@ -56,7 +56,7 @@ def add_gradients(terms, features, cells, size, geometry, scratch):
 
 @njit(**SUMS)
 def add_extrema(terms, features, columns, size):
-    """Update the smallest and the largest member on each of the features."""
+    """Update the smallest and the largest value of each of the features."""
     prefer_wide_vectors()
     for j in range(len(features)):
         v = features[j]
@@ -87,7 +87,7 @@ def _add_moments(terms, features, columns, weights, cells, size):
 
 @njit(**SUMS)
 def _add_from_powers(terms, features, columns, weights, powers, cells, size):
-    """Add all five sums for p > 2, from powers[v, b] = |s (x - z)|^(p-2)."""
+    """Add gradients, curvatures and spread for p > 2, from powers[v, b] = |s (x - z)|^(p-2)."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero = number(0)
@@ -113,7 +113,7 @@ def _add_from_powers(terms, features, columns, weights, powers, cells, size):
 
 @njit(**SUMS)
 def _add_cubic(terms, features, columns, weights, cells, size):
-    """Add the same five sums for p = 3, where the powers are |s (x - z)|."""
+    """Add gradients, curvatures and spread for p = 3."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero = number(0)
@@ -140,7 +140,7 @@ def _add_cubic(terms, features, columns, weights, cells, size):
 
 @njit(**SUMS)
 def _add_with_neighbours(terms, features, columns, weights, cells, size, plan):
-    """Add the sums for p < 2: gradient, curvature, spread; find the centre's neighbours."""
+    """Add gradient, curvature and spread for p < 2; find the data values next to the centre."""
     prefer_wide_vectors()
     number = columns.dtype.type
     zero, middle = number(0), number(1.5)

@@ -1,13 +1,14 @@
 """The gradient between the two data values next to a centre, and its root, for p < 2.
 
-Between two neighbouring data values a < z < b the derivative of Eq. 5 is c_a (z - a)^q -
-c_b (b - z)^q plus a smooth rest, where q = p - 1. The rest is linearised, and the resulting
-equation is solved exactly.
+Between two neighbouring data values a < z < b the derivative of Eq. 5 is proportional to
+c_a (z - a)^q - c_b (b - z)^q plus a smooth rest, where q = p - 1, and c_a and c_b are the
+weights of the members at a and b. The model of the gradient replaces the rest by its tangent
+at z; the root of the model is computed exactly. The bend is the second derivative of the rest.
 """
 
 import numpy as np
 
-from cafelearn._solver.kernels.cells import CENTER, GAP, LAST, PASSES, REST_SLOPE, SCALE
+from cafelearn._solver.kernels.cells import CENTER, LAST, LAST_BELOW, PASSES, REST_SLOPE, SCALE
 from cafelearn._solver.kernels.compiling import EXACT, njit
 from cafelearn._solver.kernels.power import NEAREST
 from cafelearn._solver.kernels.sums import (
@@ -20,10 +21,10 @@ from cafelearn._solver.kernels.sums import (
 )
 from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
-# Safety factor of errors that are only estimated.
+# Safety factor for errors that are only estimated.
 SAFETY = 8
-# Divisor of the largest bend that two points may not reveal. With SAFETY, errors above ten
-# times the accepted one are ruled out.
+# The bend measured between two points may be too small by up to `hidden`; it is taken to be at
+# least hidden / HIDDEN. With SAFETY, this rules out errors above ten times the accepted one.
 HIDDEN = 160
 # Values closer to a centre than this, in scaled units, count as equal to it.
 EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
@@ -31,7 +32,7 @@ EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32
 
 @njit(**EXACT)
 def _scaled_way(way, scale, single):
-    """Convert the distance of a neighbour to the units of the sums; 0 if it counts as equal."""
+    """Convert a distance from z to the units of the sums; 0 if it is negligible."""
     way = rounded(way, single) * scale
     return way if way >= (EQUAL_SINGLE if single else EQUAL) else 0.0
 
@@ -40,9 +41,10 @@ def _scaled_way(way, scale, single):
 def between_neighbours(cell, sums, q, reach, single):
     """Find the root of the model of the gradient between the data values next to z.
 
-    Returns the root (NaN if it lies elsewhere), whether the model is accurate enough to stop
-    there, and the change of the spread from z to the root, which is p times the integral of the
-    model.
+    Return the next point, whether the search can end there, and if so the change of the spread
+    from z, which is p times the integral of the model. The point is the root of the model, or
+    NaN if the root is not between the data values. If the root is close to z but uncertain, the
+    point is another one close to z.
     """
     z, scale = cell[CENTER], cell[SCALE]
     below, above = sums[BELOW], sums[ABOVE]
@@ -51,7 +53,7 @@ def between_neighbours(cell, sums, q, reach, single):
     at_below, at_above = sums[AT_BELOW], sums[AT_ABOVE]
     left, right = _scaled_way(z - below, scale, single), _scaled_way(above - z, scale, single)
     width = left + right
-    # Value and slope of the rest at z, without the terms of the two neighbours.
+    # Value and slope of the rest at z: the sums without the terms of the two data values.
     rest, slope = sums[GRADIENT_BELOW], sums[CURVATURE_BELOW]
     if right > 0:
         rest += at_above * right**q
@@ -61,10 +63,10 @@ def between_neighbours(cell, sums, q, reach, single):
         slope -= at_below * left ** (q - 1)
     slope = maximum(q * slope, 0.0)
     last, bend = cell[LAST], np.inf
-    if cell[PASSES] > 1 and cell[GAP] == below:
-        # Two points in this interval show how far the rest is from a straight line.
+    if cell[PASSES] > 1 and cell[LAST_BELOW] == below:
+        # The last point is in the same interval, so the two slopes show the bend between them.
         bend = abs(slope - cell[REST_SLOPE]) / (abs(z - last) * scale)
-    cell[GAP], cell[REST_SLOPE] = below, slope
+    cell[LAST_BELOW], cell[REST_SLOPE] = below, slope
     if rest - slope * left - at_above * width**q >= 0:
         return np.nan, False, 0.0
     if rest + slope * right + at_below * width**q <= 0:
@@ -84,23 +86,24 @@ def between_neighbours(cell, sums, q, reach, single):
     change += at_below * (from_below ** (q + 1) - left ** (q + 1))
     change += at_above * (from_above ** (q + 1) - right ** (q + 1))
     step = abs(root - z)
-    # The error of the model is half its bend times the square of the step, over the slope of
-    # the gradient. The bend measured between this point and the last is valid if the ends of
-    # the interval are farther away than the points are apart; otherwise the clearance from the
-    # ends bounds the error.
+    # The error of the root is half the bend times the square of the step, divided by the slope
+    # of the gradient. The bend measured between this point and the last is valid if the ends of
+    # the interval are farther away than the points are apart. Otherwise the distance to the
+    # nearer end (`clearance`) bounds the error.
     clearance = minimum(minimum(z, root) - below, above - maximum(z, root))
     error = step * (step / clearance) if step < clearance else np.inf
     room = minimum(minimum(clearance, last - below), above - last)
     if maximum(abs(z - last), step) <= room:
-        # The bend is a mean, close to 0 if the slope is smallest between the points. The bend
-        # at z differs from it by at most `hidden`, usually by far less.
+        # The measured bend is a mean, close to 0 if the slope has a minimum between the points.
+        # The bend at z differs from it by at most `hidden`, usually by far less.
         hidden = 0.5 * (1 - q) * (2 - q) * slope * abs(z - last) / (room * room * scale)
         bend = maximum(bend, hidden / HIDDEN)
         error = minimum(error, step * (step * scale * bend / growth))
     if SAFETY * error <= reach:
         return root, True, change
     if step <= reach and not _is_straight(slope, minimum(at_below, at_above), step * scale, q):
-        # Move by half the accepted error; the next pass shows on which side the root is.
+        # Another data value may be hidden close to z. Move by half the accepted error; the next
+        # pass shows on which side the root is.
         return z + np.copysign(0.5 * reach, root - z), False, 0.0
     return root, step <= reach, change
 
@@ -109,8 +112,8 @@ def between_neighbours(cell, sums, q, reach, single):
 def _is_straight(slope, weight, step, q):
     """Check whether the rest of the gradient is nearly a straight line along a step.
 
-    Each data value in the rest adds q weight distance^(q-1) to the slope. Its part is at most
-    the whole slope. This bounds its distance from below, unless its weight is unusually small.
+    A data value in the rest adds q weight distance^(q-1) to the slope, which is at most the
+    whole slope. This bounds its distance from below, unless its weight is below `weight`.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 
@@ -119,8 +122,8 @@ def _is_straight(slope, weight, step, q):
 def _singular_root(near, far, width, rest, slope, origin, q):
     """Solve near y^q - far (width - y)^q + rest + slope (y - origin) = 0 for y <= width / 2.
 
-    Newton's method in u = y^q, in which the left side is smooth near 0, kept inside a bracket.
-    Returns y and the derivative with respect to y there.
+    The left side is a smooth function of u = y^q near 0, so Newton's method is applied to u,
+    inside a bracket. Return y, and the derivative of the left side with respect to y.
     """
     low, high = 0.0, (0.5 * width) ** q
     u = minimum(maximum((far * width**q - rest + slope * origin) / near, 0.0), high)

@@ -1,11 +1,12 @@
 """|t|^q for whole blocks of numbers, written so that the compiler vectorises it.
 
-A call of libm's ``pow`` per term would take longer than the rest of the algorithm.
-Here t = 2^e f with f in [1, 2), and
+Calling ``pow`` of libm for each term would take longer than the rest of the algorithm. With
+|t| = 2^e f and f in [1, 2), powers are computed as follows:
 
-* small exponents: t^q = 2^(e q) f^q, with f^q a Chebyshev polynomial fitted to this q;
-* large exponents: t^q = 2^(q (e + log2 f)), with log2 f a polynomial of higher degree;
-* q in {2, 3, 4} and 3/2: products, and a reciprocal square root.
+* small q: 2^(e q) f^q, where f^q is a polynomial fitted to this q at Chebyshev points;
+* large q: 2^(q (e + log2 f)), where log2 f is a polynomial of higher degree;
+* q = 2, 3 and 4: products; q = 3/2: a reciprocal square root;
+* -1 < q < 0: 2^(e q) f^q, where 2^(e q) is looked up in a table.
 
 The loops contain no branch, no division and no call, so LLVM turns them into SIMD code of the
 host's full width. Relative errors are below 1e-11 for float64 and 4e-6 for float32.
@@ -34,24 +35,25 @@ _SPECIAL = {2.0: SQUARE, 3.0: CUBE, 4.0: FOURTH, 1.5: THREE_HALVES}
 # Up to this exponent a polynomial of moderate degree approximates f^q on [1, 2), and t^q stays
 # within the range of the format for ordinary data.
 LARGEST_DIRECT = {np.dtype(np.float64): 8.0, np.dtype(np.float32): 4.0}
-# For -1 < q < 0 smaller numbers count as 0: sums of their powers, times weights of up to 2^32,
-# would overflow.
+# For -1 < q < 0 the powers of numbers below this are taken as 0: sums of these powers, times
+# weights of up to 2^32, would overflow.
 NEAREST = {np.dtype(np.float64): 2.0**-900, np.dtype(np.float32): 2.0**-72}
 
-# A plan is an array: these numbers, then the coefficients of f^q, log2 f and 2^g. One array,
-# because every argument adds to the compilation time.
-EXPONENT = 0
-BRANCH = 1
-BIAS = 2  # added to the exponent of the base by _split
-SHIFT = 3  # exponent times bias
-LEAST = 4  # bases whose biased exponent is below this count as 0 (small exponents)
-LOWEST = 5  # results whose log2 is below this count as 0
-MOST = 6  # largest log2 of a result
+# A plan contains the constants for one exponent q: numbers at the following indices, then the
+# coefficients of f^q, log2 f and 2^g for |g| <= 1/2. It is one array, because every argument of
+# a compiled function adds to the compilation time.
+EXPONENT = 0  # q
+BRANCH = 1  # one of the cases above
+BIAS = 2  # number that _split adds to e
+SHIFT = 3  # q times BIAS
+LEAST = 4  # for small q, the power is 0 if e + BIAS is not above this
+LOWEST = 5  # for large q, the power is 0 if its log2 is not above this
+MOST = 6  # largest log2 of a power; larger ones are cut off
 _HEADER = 7
 _N_MANTISSA = {"float64": 12, "float32": 7}
 _N_LOGARITHM = {"float64": 19, "float32": 10}
 _N_EXPONENTIAL = {"float64": 9, "float32": 6}
-# The plan of a negative exponent: the coefficients of f^q, then 2^(e q) for each exponent e.
+# The plan of a negative exponent contains the coefficients of f^q, then 2^(e q) for each e.
 _N_NEGATIVE = {"float64": 16, "float32": 8}
 
 
@@ -67,7 +69,7 @@ _exponential_terms = load_terms(
 )
 _negative_terms = load_terms({"float64": 0, "float32": 0}, _N_NEGATIVE)
 
-# Constants of a format for bit operations.
+# Constants for bit operations on each floating-point format.
 _FORMATS = {
     "float64": SimpleNamespace(
         word=np.uint64,
@@ -104,10 +106,10 @@ _FORMATS = {
 
 
 def _monomials(function, low, high, terms):
-    """Compute the coefficients, in f - middle, of the Chebyshev interpolant on [low, high]."""
+    """Return the coefficients of the Chebyshev interpolant on [low, high], about its middle."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
-    # `cheb2poly` drops leading coefficients of 0, which may occur near an integer exponent.
+    # `cheb2poly` drops highest coefficients of 0, which occur if q is almost an integer.
     found = chebyshev.cheb2poly(series)
     return np.pad(found, (0, terms - len(found))) / half ** np.arange(terms)
 
@@ -121,8 +123,8 @@ def power_plan(exponent, dtype=np.float64):
     fitted = exponent if branch == DIRECT else 1.0
     mantissa = _monomials(lambda f: f**fitted, 1.0, 2.0, _N_MANTISSA[dtype.name])
     limits, bias = np.finfo(dtype), _FORMATS[dtype.name].bias
-    # The kernel subtracts `shift` in one fused step. The rounding error of `shift` is a
-    # constant factor of the power, which the polynomial corrects.
+    # The rounding error of `shift`, which the kernel subtracts from a logarithm, is a constant
+    # factor of the power. The coefficients correct it.
     shift = dtype.type(bias * exponent)
     mantissa *= np.exp2(float(shift) - bias * float(dtype.type(exponent)))
     least = limits.minexp / max(exponent, 1.0) + 1
@@ -140,8 +142,8 @@ def power_plan(exponent, dtype=np.float64):
 def negative_plan(exponent, dtype=np.float64):
     """Make the plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
 
-    Such powers are looked up in a table, so use them only in loops without stores, where the
-    compiler can replace the lookups by vector gathers.
+    Use such plans only in loops without stores, where the compiler can vectorise the lookups
+    in the table.
     """
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
@@ -152,9 +154,9 @@ def negative_plan(exponent, dtype=np.float64):
 
 
 def _by_format(make):
-    """Make a function of a number, and of coefficients if needed, from one for each format.
+    """Return a function that calls make(format) for the format of its first argument.
 
-    If the compiler is disabled, the same Python code runs uncompiled.
+    If the compiler is disabled, the same code runs as Python.
     """
     made = {name: make(of) for name, of in _FORMATS.items()}
     if "coefficients" in signature(made["float64"]).parameters:
@@ -178,7 +180,7 @@ def _make_split(of):
 
     def split(number):
         bits = to_bits(number)
-        # 2048 + exponent + 1023: the integer becomes a float without a conversion.
+        # The bits of the float 2048 + 1023 + e; converting an integer would be slower.
         exponent = from_bits(word(((bits >> shift) & mask) | base))
         return exponent, from_bits(word((bits & low) | one))
 
@@ -197,8 +199,8 @@ def _make_fields(of):
 
 
 def _make_exp2(of):
-    # Adding this number rounds to an integer and leaves it, plus the format's exponent bias,
-    # in the low bits.
+    # Adding `rounder` rounds a number to an integer. The low bits of the sum are that integer
+    # plus the exponent bias of the format.
     word, rounder, shift = of.word, of.number(of.rounder), of.word(of.exponent_shift)
 
     def exp2(number, coefficients):
@@ -210,8 +212,8 @@ def _make_exp2(of):
 
 
 def _make_reciprocal_root(of):
-    # Halving the exponent in the integer bits is accurate to 3.5%. One step of third order
-    # and then Newton steps refine it; the square-root instruction is slower.
+    # Shifting the bits halves the exponent, which gives an estimate accurate to 3.5%. One step
+    # of third order and one or two Newton steps refine it. A square-root instruction is slower.
     word, magic, one, twice = of.word, of.word(of.root_magic), of.word(1), of.newton_steps == 2
     a, b, c = map(of.number, (1.875, 1.25, 0.375))
     half, three_halves = of.number(0.5), of.number(1.5)
@@ -228,15 +230,15 @@ def _make_reciprocal_root(of):
     return reciprocal_root
 
 
-_split = _by_format(_make_split)  # exponent + BIAS and mantissa in [1, 2) of |number|
-_fields = _by_format(_make_fields)  # exponent field and mantissa in [1, 2) of |number|
+_split = _by_format(_make_split)  # e + BIAS and f of |number|
+_fields = _by_format(_make_fields)  # the bits of the exponent as an integer, and f of |number|
 _exp2 = _by_format(_make_exp2)  # 2^number for number below the format's largest exponent
 reciprocal_root = _by_format(_make_reciprocal_root)  # 1 / sqrt(number) for number > 0
 
 
 @njit(**VECTOR)
 def negative_power(t, table, terms, middle):
-    """Compute |t|^q for -1 < q < 0 from `split_negative` of a plan; 0 if t is almost 0."""
+    """Compute |t|^q for -1 < q < 0 with the parts of a plan from `split_negative`."""
     field, f = _fields(t)
     return horner(terms, f - middle) * table[field]
 
@@ -252,8 +254,8 @@ def split_negative(plan):
 def add_powers(out, row, columns, features, center, weight, size, plan):
     """Add the powers of some features of a block of rows to `out`.
 
-    out[row, b] += |weight[v] (columns[v, b] - center[v])|^q for v in features and b < size;
-    0^q counts as 0. With row < 0 feature v is added to out[v].
+    out[row, b] += |weight[v] (columns[v, b] - center[v])|^q for v in features and b < size,
+    where 0^q = 0. With row < 0, feature v is added to out[v].
     """
     prefer_wide_vectors()
     zero, middle = columns.dtype.type(0), columns.dtype.type(1.5)
@@ -298,23 +300,15 @@ def add_powers(out, row, columns, features, center, weight, size, plan):
 
 @njit(**VECTOR)
 def add_products(out, columns, features, center, weight, size, cubed):
-    """Add powers to out[0] with q = 2, or 3 if `cubed`, four features in each loop."""
+    """Add the powers for q = 2, or q = 3 if `cubed`, to out[0], four features in each loop."""
     prefer_wide_vectors()
     number, count = columns.dtype.type, len(features)
     for j in range(0, count - 3, 4):
         u, v, x, y = features[j], features[j + 1], features[j + 2], features[j + 3]
-        z0, z1, z2, z3 = (
-            number(center[u]),
-            number(center[v]),
-            number(center[x]),
-            number(center[y]),
-        )
-        w0, w1, w2, w3 = (
-            number(weight[u]),
-            number(weight[v]),
-            number(weight[x]),
-            number(weight[y]),
-        )
+        z0, z1 = number(center[u]), number(center[v])
+        z2, z3 = number(center[x]), number(center[y])
+        w0, w1 = number(weight[u]), number(weight[v])
+        w2, w3 = number(weight[x]), number(weight[y])
         if cubed:
             for b in range(size):
                 t0 = (columns[u, b] - z0) * w0

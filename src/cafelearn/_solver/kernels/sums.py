@@ -1,10 +1,10 @@
 """Mergeable partial sums of one pass over some rows, and the tree they are merged in.
 
-The sums of a chunk are one array of shape (k + 1, N_ROWS, m). Each cluster has the array rows
-listed below, with one number per feature; the last block has the sums over all data rows. The
-descent uses the data only through these sums, so one thread, several threads and several
-machines run the same algorithm. Chunks are always merged in the same tree, so the results are
-bitwise identical, too.
+The sums of a chunk are one array of shape (k + 1, N_ROWS, m). Each of the first k parts belongs
+to a cluster and has the array rows listed below, with one number per feature. The last part
+belongs to all clusters together. A descent uses the data only through these sums, so it is the
+same algorithm on one thread, several threads or several machines. Chunks are always merged in
+the same tree, so the results are bitwise identical, too.
 """
 
 import numpy as np
@@ -12,30 +12,30 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
 from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
-# Each sum is that of sample_weight times the expression, over the members x of a cluster, with
-# the current centre z and a scale s near 1 / range. For p <= 2 the first of a pair sums
-# over both sides.
-# NumPy's integers, because Numba compiles indexing anew for each Python constant.
-GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1), x < z; for p <= 2 minus the same for x > z
+# The first six rows are sums of sample_weight times the expression, over the members x of a
+# cluster, where z is the current centre and s a scale near 1 / range. For p <= 2 GRADIENT_BELOW
+# is the difference of both gradients and CURVATURE_BELOW the sum of both curvatures.
+# NumPy integers, because Numba compiles indexing anew for each Python constant.
+GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1) where x < z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
-CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; for p < 2 for all x != z
+CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; not used for p = 2
 CURVATURE_ABOVE = np.int64(3)  # (s (x - z))^(p-2) where x > z
 SPREAD = np.int64(4)  # |s (x - z)|^p
-MASS = np.int64(5)  # 1
-N_SUMMED = np.int64(6)
+MASS = np.int64(5)  # 1: the sum of the sample weights
+N_SUMMED = np.int64(6)  # number of rows that are added when sums are merged
 LOW = np.int64(6)  # the smallest member
 HIGH = np.int64(7)  # the largest member
-BELOW = np.int64(8)  # the largest x <= z (p < 2 only, as the next three)
+BELOW = np.int64(8)  # the largest x <= z (this and the next three rows: only for p < 2)
 ABOVE = np.int64(9)  # the smallest x > z
 AT_BELOW = np.int64(10)  # sample weight of the members at BELOW
 AT_ABOVE = np.int64(11)  # sample weight of the members at ABOVE
 MEMBERS = np.int64(12)  # its first element has the bits of a hash of the set of members
-# Its first element is the members' sample weight, observed or not (gaps only).
+# If values are missing, the first element is the mass of all members, observed or not.
 MASS_OF_ALL = np.int64(13)
 N_ROWS = np.int64(14)
-# Array rows of the last block, which has the sums over all data rows.
+# Array rows of the last part.
 CHANGED = np.int64(0)  # its first element is the number of rows whose label changed
-FARTHEST = np.int64(1)  # its first element is the largest distance of a row to its centre
+FARTHEST = np.int64(1)  # its first element is the largest distance of a row from its centre
 FARTHEST_ROW = np.int64(2)  # that row
 
 
@@ -75,7 +75,7 @@ def clear(sums):
 
 @njit(**EXACT)
 def add_member(sums, l, code):
-    """Add the hash of a row, or of several, to the fingerprint of cluster l."""
+    """Add the hash of a row, or a sum of hashes, to the hash of the members of cluster l."""
     sums[l, MEMBERS, 0] = from_bits(to_bits(sums[l, MEMBERS, 0]) + code)
 
 
@@ -104,7 +104,7 @@ def merge(total, part):
 
 @njit(**EXACT)
 def add_neighbour(terms, v, place, at_place, value, weight):
-    """Record a value next to the centre and its sample weight."""
+    """Update the data value next to the centre in row `place`, and the sample weight there."""
     known = terms[place, v]
     if value == known:
         terms[at_place, v] += weight
@@ -115,12 +115,12 @@ def add_neighbour(terms, v, place, at_place, value, weight):
 @callable_from_python
 @njit(**EXACT)
 def merge_stack(stack, depth, done, first):
-    """Merge the top of the stack once the chunks first <= i < done are on it.
+    """Merge the top of the stack after the chunks first <= i < done; return the new depth.
 
-    Sums are merged like the digits of a binary counter: two neighbours of equal size, the
-    left one beginning at a multiple of twice that size. This tree does not depend on how the
-    chunks are divided among workers, so the rounding does not, either. With done = 0, after
-    the last chunk, everything is merged into stack[0]. Return the new depth.
+    Two neighbouring nodes of equal size are merged if the left one begins at a multiple of
+    twice that size, like the digits of a binary counter. This tree, and with it the rounding,
+    does not depend on how the chunks are divided among workers. With done = 0, after the last
+    chunk, everything is merged into stack[0].
     """
     size = 1
     while depth > 1 and (done == 0 or (done % (2 * size) == 0 and done - 2 * size >= first)):

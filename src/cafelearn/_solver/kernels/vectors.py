@@ -8,12 +8,12 @@ from numba.extending import intrinsic
 
 from cafelearn._solver.kernels.compiling import EXACT, njit
 
-# Side of the square tiles that are transposed at once.
+# Width of the square tiles that are transposed at once.
 LANES = 8
 
 
 def with_python_body(body):
-    """Make a decorator of intrinsics that uses `body` instead if the compiler is disabled."""
+    """Return a decorator that makes intrinsics, or `body` if the compiler is disabled."""
 
     def decorate(definition):
         return body if config.DISABLE_JIT else intrinsic(definition)
@@ -23,9 +23,9 @@ def with_python_body(body):
 
 @with_python_body(lambda: None)
 def prefer_wide_vectors(typingctx):
-    """Request 512-bit vectors for the calling function; LLVM prefers 256 by default.
+    """Request 512-bit vectors for the calling function; LLVM prefers 256 bits by default.
 
-    Also prevent inlining of the calling function, which would drop the attribute.
+    Also prevent inlining of the calling function, which would drop this request.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -60,7 +60,7 @@ larger = with_python_body(max)(_extremum("maxnum"))
 smaller = with_python_body(min)(_extremum("minnum"))
 
 
-# max() and min() of Numba are compiled anew for each call.
+# Numba compiles the built-in max() and min() anew for each call.
 @njit(**EXACT)
 def maximum(a, b):
     """Return max(a, b)."""
@@ -82,7 +82,7 @@ def rounded(number, single):
 def _flip(builder, rows):
     """Transpose LANES vectors of LANES numbers.
 
-    Swap blocks of 1, 2 and 4 across the diagonal; each shuffle combines two vectors.
+    Swap squares of size 1, 2 and 4 across the diagonal; each shuffle combines two vectors.
     """
     distance = 1
     while distance < LANES:
@@ -102,7 +102,7 @@ def _flip(builder, rows):
 
 
 def _pointer(builder, array, place, lanes=1):
-    """Return a pointer to an array element, or to the vector of `lanes` elements from it on."""
+    """Return a pointer to an array element, or to a vector of `lanes` elements from it on."""
     pointer = builder.gep(array.data, [place])
     if lanes == 1:
         return pointer
@@ -166,7 +166,7 @@ def load_terms(first, count_of):
     """Make a function that loads `count_of[dtype]` numbers of an array from `first[dtype]` on.
 
     The count is known at compile time, so that loops over the numbers are unrolled. Kernels
-    call the function before their loops, because loads inside the loops could alias stores.
+    load before their loops; inside, loads would be repeated, because stores may alias them.
     """
 
     def body(array):
@@ -201,7 +201,7 @@ def _horner(coefficients, argument):
 
 @with_python_body(_horner)
 def horner(typingctx, coefficients, argument):
-    """Evaluate a polynomial; the constant coefficient is the first."""
+    """Evaluate a polynomial; the first coefficient is the constant one."""
 
     def codegen(context, builder, signature, arguments):
         values, point = arguments

@@ -1,9 +1,9 @@
 """Weightings: feature weights as a function of dispersions, in log space.
 
-At p = 1.01 a dispersion is raised to the power -100, so everything here works on log D:
-Eq. 4 is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster. A variable is a
-group of columns with one weight; its dispersion is the sum over the columns. If every column is
-a variable of its own, all sums below have one term and are exact.
+At p = 1.01 a dispersion D is raised to the power -100, so everything here works on log D: Eq. 4
+is w = softmax(-log(D + c) / (p - 1)) over the variables of a cluster, where c is the offset. A
+variable is a group of columns with one weight; its dispersion is the sum over its columns. If
+every column is a variable of its own, this sum has one term and is exact.
 
 To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
 `update_weights`; estimators, candidates and messages read the table.
@@ -36,8 +36,8 @@ WEIGHTINGS = {
 class Groups(NamedTuple):
     """The columns of each variable."""
 
-    order: np.ndarray  # (m,) columns, those of a variable next to each other
-    bounds: np.ndarray  # (n_variables + 1,) where the columns of each begin in `order`
+    order: np.ndarray  # (at most m,) columns, those of a variable next to each other
+    bounds: np.ndarray  # (n_variables + 1,) where each variable begins in `order`, and the end
 
     @property
     def n_variables(self):
@@ -46,9 +46,10 @@ class Groups(NamedTuple):
 
 
 def make_groups(n_features, codes=None, used=None):
-    """Make the Groups; `codes` has the variable of each column (None: its own).
+    """Make the Groups; `codes` has the number of each column's variable.
 
-    Columns that are not `used` belong to no variable, and their weight stays 0.
+    By default each column is a variable of its own, and all are used. Columns that are not
+    `used` belong to no variable; their weight stays 0.
     """
     codes = np.arange(n_features) if codes is None else np.asarray(codes)
     columns = np.arange(n_features) if used is None else np.flatnonzero(used)
@@ -66,7 +67,7 @@ def uniform_weights(groups, n_clusters, n_features, dtype=np.float64):
 
 
 def cells_of(log_dispersion, weights=0.0):
-    """Make cells with these log dispersions, for calls from Python."""
+    """Make cells with these log dispersions and weights, for calls from Python."""
     cells = np.zeros((len(log_dispersion), N_CELLS, log_dispersion.shape[1]))
     cells[:, LOG_DISPERSION], cells[:, WEIGHT] = log_dispersion, weights
     return cells
@@ -95,8 +96,8 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
     """Compute the weights of all clusters by the weighting with this code.
 
     CLUSTER is Eq. 4 for each cluster, with `exp(log_offset)` added to the dispersion of every
-    variable. Variables of zero dispersion get the limit: they share the weight of 1 equally.
-    All columns of a variable get its weight. If `single`, weights are float32 numbers.
+    variable. If some of these sums are 0, the limit is used: those variables share a weight of
+    1 equally. All columns of a variable get its weight. If `single`, round to float32.
     """
     n_variables = len(groups.bounds) - 1
     for l in range(len(cells)):
