@@ -149,7 +149,7 @@ class Blocks:
 
     def __init__(self, array, weights, dtype, owner):
         self.array, self.weights, self.lengths = array, weights, None
-        self.fit = uuid4().hex  # key in the caches of the workers
+        self.fit = uuid4().hex  # first part of the keys in the workers' caches
         self._reading = Reading(array.shape[1], np.dtype(dtype), owner)
         self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
         self._first_chunks = [0] * len(self._sources)

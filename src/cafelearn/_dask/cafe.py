@@ -168,7 +168,7 @@ def find_rescaled_moments(rows, order):
 
 
 def _set_labels(estimator, blocks, scalers):
-    """Set lazy labels on all models, and on the estimator those of the chosen model."""
+    """Set lazy labels on all models; the estimator gets those of the chosen model."""
     array, dtype = known_lengths(blocks), blocks.dtype
     for model, scaler in zip(estimator.models_, scalers, strict=True):
         scaled = array

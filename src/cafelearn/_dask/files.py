@@ -28,7 +28,7 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
         A file with a two-dimensional array, written by ``numpy.save``.
     chunk_rows : int, default=None
         Number of rows of a block. ``None`` means blocks of about 32 MB (less with few
-        features), such that a fit is bitwise equal to a fit of the array in memory.
+        features); a fit is then bitwise equal to a fit of the array in memory.
 
     Returns
     -------

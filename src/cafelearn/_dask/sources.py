@@ -1,11 +1,11 @@
-"""Sources of the blocks of a Dask collection.
+"""Sources, from which workers obtain the blocks of a Dask collection. There are three kinds:
 
 * A block in the memory of a cluster: its Future.
 * A block that can be computed without the others, for instance read from a file: the tasks that
   compute it. They run inside the task that needs the block, so a worker never holds more blocks
   than it works on. If reading were a task of its own, the scheduler would not guarantee this.
-* Any other block, such as one that depends on its neighbours: its key, which the scheduler
-  computes.
+* Any other block, such as one that depends on its neighbours: its key in the graph, for which
+  the scheduler computes the block.
 """
 
 from collections import Counter
@@ -69,7 +69,7 @@ def _sources(collection):
 
 
 def _hold_rows(sources, graph):
-    """Check whether tasks contain so much data that it must be rows."""
+    """Check whether tasks contain so much data that it must be rows of the collection."""
     found = [source.value for source in sources if isinstance(source, Sealed)]
     found += [task for task in dict(graph).values() if _is_data(task)]
     return not all(map(_is_small, found))

@@ -78,7 +78,7 @@ def _buckets(codes):
 
 
 def name_candidates(rows, request):
-    """Return, for the salt of each draw, the codes within the bound, and whether all are."""
+    """Return, for each draw, the codes within the bound, and whether all codes are."""
     frame, salts, bound, n_blocks, buckets = request
     (codes, mass, _), found = frame.distinct(rows), []
     most = n_blocks * mass

@@ -185,10 +185,10 @@ def _update_typical(typical, state, mass, p):
 
 
 def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
-    """Make all passes in parts, on several threads; merge the sums of the parts in order."""
+    """Make all passes, each divided into parts; merge the sums of the parts in order."""
     n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
     at_once = _chunks_at_once(n_chunks, n_threads)
-    # Buffers of the parts under way: enough to keep the threads busy, few enough for memory.
+    # Buffers for the parts under way. Their number keeps threads busy and bounds the memory.
     parts = [
         (empty_stack(n_chunks, *shape), scratch_for(rows.X, shape[0], problem))
         for _ in range(min(4 * n_threads, -(-n_chunks // at_once)))
@@ -203,7 +203,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # With one thread, sum here: starting a task can take longer than a short pass.
+    # With one thread, sum in this one: starting a task can take longer than a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():
@@ -230,7 +230,7 @@ def _chunks_at_once(n_chunks, n_threads):
     """Return the number of chunks in a part.
 
     It is a power of two, the size of a node of the tree, so that results do not depend on the
-    number of threads, not even in the last bit. It is so small that no thread waits long.
+    number of threads, not even in the last bit. It is small, so that no thread waits long.
     """
     at_once = 1
     while 2 * at_once * 8 * n_threads <= n_chunks:
@@ -246,7 +246,7 @@ def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interru
     If the Event `interrupted` is set, the descent stops and raises RuntimeError.
     """
     interrupted = interrupted or Event()
-    X = np.ascontiguousarray(X)  # as the kernels assume
+    X = np.ascontiguousarray(X)  # required by the kernels
     centers, weights, typical = seed if isinstance(seed, Seed) else Seed(seed)
     centers = np.ascontiguousarray(centers, dtype=X.dtype)
     state = start(centers, feature_scale, problem, weights)

@@ -14,7 +14,8 @@ RANKED_ROWS = 5_000
 # Codes use this many of the 52 bits of the mantissa. Data in other units of measurement, which
 # is rounded differently, therefore gives the same draw.
 KEPT_BITS = 24
-# Codes treat a value as the smallest one if they differ by less than this part of the range.
+# For codes, a value equals the smallest one if the two differ by less than this part of the
+# range.
 NOTHING = 2.0**-45
 
 
@@ -70,7 +71,7 @@ def coded_draw(X, sample_weight, spans, low):
 
 
 def _steps(rising):
-    """Return whether each number differs from the one before it."""
+    """Return for each number whether it differs from the one before; True for the first."""
     new = np.ones(len(rising), dtype=bool)
     new[1:] = rising[1:] != rising[:-1]
     return new

@@ -40,6 +40,7 @@ from cafelearn._solver.kernels.weights import (
 # CENTERS: sum about the current estimates of the centres that have not converged. MEASURE: sum
 # about the final centres, to compute dispersions. STOP: no more passes.
 ASSIGN, CENTERS, MEASURE, STOP = map(np.int64, range(4))
+# Reasons to stop. RUNNING: none yet. BROKEN: centres or weights are not finite.
 RUNNING, CONVERGED, CYCLE, MAX_ITER, ABANDONED, BROKEN = map(np.int64, range(6))
 STOP_REASONS = {
     CONVERGED: "converged",
@@ -72,7 +73,7 @@ class State(NamedTuple):
     """Variables of a fit, without the labels."""
 
     cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
-    history: np.ndarray  # (max_iter + 1,) hash of all labels after each iteration
+    history: np.ndarray  # (max_iter + 1,) hash of the labels of each iteration
     path: np.ndarray  # (max_iter + 1,) log objective after each iteration; last: the final one
     counters: np.ndarray  # ITERATION, RESEEDED, REASON
 
@@ -144,9 +145,10 @@ def advance(phase, state, sums, problem):
 
 @njit(**EXACT)
 def _reseed(cells, counters, sums, problem):
-    """Move the centre of the first empty cluster, if any, to the row farthest from its centre.
+    """Reseed the first empty cluster, if any, with the row that is farthest from its centre.
 
-    Give this cluster uniform weights. Return whether there was an empty cluster to reseed.
+    The row becomes the centre, and the weights become uniform. Return whether a cluster was
+    reseeded.
     """
     n_clusters, n_features = len(cells), cells.shape[2]
     common = sums[n_clusters]
@@ -267,9 +269,9 @@ def _is_hopeless(path, iteration, to_beat):
 
 @njit(**EXACT)
 def _measure(state, sums, problem):
-    """Compute the dispersions about the final centres; return MEASURE if they must be resummed.
+    """Compute the dispersions about the final centres; return STOP, or MEASURE.
 
-    They must be if the scale of the sums does not fit the members' distances from a centre.
+    MEASURE, another pass, is needed if a scale does not fit the members' distances.
     """
     cells, geometry = state.cells, problem.geometry
     p, again = geometry.p, False

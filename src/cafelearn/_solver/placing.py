@@ -1,4 +1,4 @@
-"""Labels, distances and margins of rows among fitted centres."""
+"""Labels, distances and margins of rows for fitted centres."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ class Model(NamedTuple):
 
 
 def make_model(centers, weights, p, scale, dtype, typical=None):
-    """Make a Model that assigns rows of `dtype` as at the end of the descent, bit by bit.
+    """Make a Model that assigns rows of `dtype` exactly as the last pass of the descent did.
 
     `typical` is needed only if values are missing. It is a function that returns the distances
     substituted for them, by cluster and feature.

@@ -23,7 +23,7 @@ def _half_span(low, high):
 
 
 def data_scale(low, high):
-    """Return powers of two that bring ranges near 1: the widest range, and each range."""
+    """Return the power of two that brings the widest range near 1, and one for each range."""
     half = np.where(is_constant(low, high), 0.0, _half_span(low, high))
 
     def power_of_two(x):
@@ -35,8 +35,8 @@ def data_scale(low, high):
 def extreme_unit(scale, dtype):
     """Return a factor for the data such that weights times its scale are finite; usually 1.
 
-    Huge data is not brought near 1 but to about `large`, so that features with smaller ranges
-    do not underflow.
+    Huge data is brought to about 2^400 (float32: 2^40) instead of 1, so that features with
+    smaller ranges do not underflow.
     """
     single = np.dtype(dtype) == np.float32
     farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)

@@ -25,7 +25,8 @@ from cafelearn._solver.placing import assign, distances, make_model
 from cafelearn._solver.scales import data_scale, half_span
 from cafelearn._variables import used_columns, variable_codes
 
-# Sums whose relative difference is below this are ties: rounding depends on the order of rows.
+# Sums whose relative difference is below this are ties, because their rounding depends on the
+# order of the rows.
 TIE = 1e-9
 # If all rates (see `waiting_times`) are below this, they are divided by it, because the waiting
 # times would be infinite.
@@ -152,7 +153,7 @@ def kmeans_plusplus(X, n_clusters, sample_weight, draw, rng, p, scale):
 
 
 def first_smallest(totals):
-    """Return the index of the smallest number, or the first index if several almost tie."""
+    """Return the index of the smallest number; the first one if several tie up to rounding."""
     return int(np.argmax(totals <= totals.min() * (1 + TIE)))
 
 
@@ -162,7 +163,7 @@ def rates_of(draw, row_rates):
 
 
 def powers(X, centers, p, scale):
-    """Compute d^p of rows to centres, with all weights 1 and distances times `scale`."""
+    """Compute (scale d)^p for the distances d of rows to centres, with all weights 1."""
     away = distances(X, make_model(centers, np.ones_like(centers), p, scale, X.dtype))
     with np.errstate(over="ignore"):
         out = (away * scale) ** p

@@ -207,7 +207,7 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     if units.data != 1:
         X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
     if idle.any():
-        X = np.where(idle[:, None], low, X)  # distances of these rows may overflow
+        X = np.where(idle[:, None], low, X)  # their distances could overflow
     scale, feature_scale = data_scale(low, high)
     whole = partial(one_cluster, X, sample_weight, feature_scale, estimator.p, gaps)
     if gaps:
@@ -309,7 +309,7 @@ def _run_round(jobs, run_tasks, verbose, done, total):
             for job in jobs:
                 job.end_pilots()
     except BaseException:
-        # The results of starts on other threads are no longer needed.
+        # Stop the starts on other threads; their results are no longer needed.
         for job in jobs:
             job.interrupted.set()
         raise

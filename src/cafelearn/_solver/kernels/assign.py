@@ -35,7 +35,7 @@ STEP = 16
 
 @njit(**EXACT)
 def _add_distances(out, columns, features, center, weight, size, plan):
-    """Add |weight (x - center)|^p of these features to out[0, b]; `plan` as in `power`."""
+    """Add |weight (x - center)|^p of these features to out[0, b]; for `plan` see `power`."""
     if plan[BRANCH] == SQUARE or plan[BRANCH] == CUBE:
         add_products(out, columns, features, center, weight, size, plan[BRANCH] == CUBE)
     else:
@@ -93,7 +93,7 @@ def _all_beyond(distances, nearest, size):
 
 @njit(**SUMS)
 def _take_nearer(labels, nearest, distances, l, size):
-    """Assign to centre l the rows that are nearer to it; ties go to the lower index."""
+    """Assign to centre l the rows nearer to it than to any before; ties: the lower index."""
     prefer_wide_vectors()
     for b in range(size):
         tie = (distances[b] == nearest[b]) & (l < labels[b])
@@ -108,9 +108,9 @@ def _assign_block(guess, cells, size, geometry, scratch):
 
     `guess` is the old label of all rows, or -1 if they had none. Its centre comes first.
     Distances are sums of terms >= 0, so another centre is ruled out once its partial sums
-    exceed the distance of every row from its nearest centre so far. This does not change the
-    labels. Distances can be infinite only for rows of weight 0. `nearest` stays finite, because
-    the difference of two infinities is NaN.
+    exceed, for every row, the distance from the nearest centre so far. This does not change
+    the labels. Distances can be infinite only for rows of weight 0. `nearest` stays finite,
+    because the difference of two infinities is NaN.
 
     OUT scratch.block_labels, scratch.nearest
     """

@@ -106,7 +106,7 @@ def transpose(columns, X, rows, features):
     else:
         whole = size - size % ROWS
         for first in range(0, whole, ROWS):
-            # A few rows at a time, so that they stay in the cache while features change.
+            # Transpose a few rows at a time, which stay in the cache for all features.
             for j in range(len(features)):
                 v = features[j]
                 for b in range(first, first + ROWS):

@@ -16,8 +16,8 @@ SCALE = np.int64(3)  # factor s that brings s (x - z) near 1, for members x and 
 LOG_DISPERSION = np.int64(4)  # log of the dispersion about the centre
 MASS = np.int64(5)  # sum of the members' sample weights at the last update of the centre
 MEMBERS = np.int64(6)  # its first element has the bits of the hash of these members
-# The rest is used to search for the centre, the root of the function of z defined in `centers`.
-# Each pass evaluates this function at one point.
+# The following numbers are used to search for the centre, which is the root of the function of
+# z defined in `centers`. Each pass evaluates this function at one point.
 OPEN = np.int64(7)  # 1 while the search goes on
 LOW = np.int64(8)  # the bracket of the root: LOW and HIGH
 HIGH = np.int64(9)

@@ -61,8 +61,8 @@ PATIENCE = 40
 # At p > 2 the search ends only if two other estimates of the error, from the ratio of the last
 # two steps and from members at the point, are at most this many times the accepted error.
 BENT = 10
-# Largest accepted relative increase of a dispersion by the error of its centre, as a multiple
-# of `geometry.tolerance`.
+# Largest accepted relative increase of a dispersion due to the error of its centre, in units of
+# `geometry.tolerance`.
 FELT = 30
 # For larger exponents the scale depends on the current estimate of the centre.
 HUGE = 25
@@ -284,7 +284,7 @@ def _next_place(cell, sums, value, root, p, single):
     target = rounded(low + 0.5 * (high - low), single)
     if low < target < high:
         return target if cell[PASSES] <= 2 * PATIENCE else np.nan
-    # If the root is rounded to the member next to z, go there: on one side of a heavy member,
-    # most of the spread is due to that member.
+    # No number is left inside the bracket. If the root is the member next to z, go there: most
+    # of the spread at z may be due to that member.
     member = sums[BELOW] if value > 0 else sums[ABOVE]
     return member if p < 2 and root == member != z and low <= member <= high else np.nan

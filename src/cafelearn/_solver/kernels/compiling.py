@@ -119,7 +119,7 @@ CACHED = _can_cache()
 _COMMON = dict(nogil=True, cache=CACHED, error_model="numpy")
 # Numba counts the references to every array that a function touches, with locked instructions,
 # which took up to half the time of a pass. Functions that allocate no arrays are therefore
-# compiled without reference counting; functions that do (MAKES) would not compile without it.
+# compiled without reference counting; those that do (MAKES) cannot be compiled without it.
 # The option `_nrt` is undocumented; if it is absent, everything works, but slower.
 _CAN_BORROW = hasattr(DefaultOptions, "_nrt")
 _BORROWS = dict(_COMMON, _nrt=False) if _CAN_BORROW else _COMMON

@@ -187,9 +187,8 @@ def stand_for_all(sums, cells, typical, p):
     """Scale the sums over observed values up to all members, by cluster and feature.
 
     The factor is the sample weight of all members divided by that of the members with an
-    observed value. If no value is observed, the sums are those of members placed symmetrically
-    about the centre, at the mean typical distance of the other clusters; the centre then does
-    not move.
+    observed value. If no value is observed, members count as placed symmetrically about the
+    centre, at the mean typical distance of the other clusters; the centre then does not move.
 
     IN  typical (k, m)
     OUT sums

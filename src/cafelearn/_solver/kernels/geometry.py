@@ -42,5 +42,5 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Return the rows of a chunk: up to 2 MB, a common size of L2 caches, but at least 256."""
+    """Return the number of rows of a chunk: up to 2 MB, to fit L2 caches, but at least 256."""
     return int(min(max(2**18 // n_features, 256), 8192))

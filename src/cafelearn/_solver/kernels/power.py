@@ -3,8 +3,8 @@
 Calling ``pow`` of libm for each term would take longer than the rest of the algorithm. With
 |t| = 2^e f and f in [1, 2), powers are computed as follows:
 
-* small q: 2^(e q) f^q, where f^q is a polynomial fitted to this q at Chebyshev points;
-* large q: 2^(q (e + log2 f)), where log2 f is a polynomial of higher degree;
+* small q: 2^(e q) f^q, where f^q is approximated by a polynomial fitted to this q;
+* large q: 2^(q (e + log2 f)), where log2 f is approximated by a polynomial of higher degree;
 * q = 2, 3 and 4: products; q = 3/2: a reciprocal square root;
 * -1 < q < 0: 2^(e q) f^q, where 2^(e q) is looked up in a table.
 
@@ -43,7 +43,7 @@ NEAREST = {np.dtype(np.float64): 2.0**-900, np.dtype(np.float32): 2.0**-72}
 # coefficients of f^q, log2 f and 2^g for |g| <= 1/2. It is one array, because every argument of
 # a compiled function adds to the compilation time.
 EXPONENT = 0  # q
-BRANCH = 1  # one of the cases above
+BRANCH = 1  # SQUARE, ..., LOGARITHM
 BIAS = 2  # number that _split adds to e
 SHIFT = 3  # q times BIAS
 LEAST = 4  # for small q, the power is 0 if e + BIAS is not above this
@@ -109,7 +109,7 @@ def _monomials(function, low, high, terms):
     """Return the coefficients of the Chebyshev interpolant on [low, high], about its middle."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
-    # `cheb2poly` drops highest coefficients of 0, which occur if q is almost an integer.
+    # `cheb2poly` drops the highest coefficients if they are 0, as they may be near integer q.
     found = chebyshev.cheb2poly(series)
     return np.pad(found, (0, terms - len(found))) / half ** np.arange(terms)
 
@@ -154,7 +154,7 @@ def negative_plan(exponent, dtype=np.float64):
 
 
 def _by_format(make):
-    """Return a function that calls make(format) for the format of its first argument.
+    """Return one function for both formats; `make` returns the version for one format.
 
     If the compiler is disabled, the same code runs as Python.
     """
@@ -180,7 +180,7 @@ def _make_split(of):
 
     def split(number):
         bits = to_bits(number)
-        # The bits of the float 2048 + 1023 + e; converting an integer would be slower.
+        # The float BIAS + e, composed of bits: converting an integer would be slower.
         exponent = from_bits(word(((bits >> shift) & mask) | base))
         return exponent, from_bits(word((bits & low) | one))
 

@@ -12,9 +12,10 @@ import numpy as np
 from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, njit
 from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
-# The first six rows are sums of sample_weight times the expression, over the members x of a
-# cluster, where z is the current centre and s a scale near 1 / range. For p <= 2 GRADIENT_BELOW
-# is the difference of both gradients and CURVATURE_BELOW the sum of both curvatures.
+# The first six rows are sums, over the members x of a cluster, of sample_weight times the given
+# expression, where z is the current centre and s a scale near 1 / range. For p <= 2
+# GRADIENT_BELOW is the difference of both gradients and CURVATURE_BELOW the sum of both
+# curvatures.
 # NumPy integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1) where x < z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
@@ -115,10 +116,10 @@ def add_neighbour(terms, v, place, at_place, value, weight):
 @callable_from_python
 @njit(**EXACT)
 def merge_stack(stack, depth, done, first):
-    """Merge the top of the stack after the chunks first <= i < done; return the new depth.
+    """Merge the top of a stack that holds the chunks first <= i < done; return its new depth.
 
     Two neighbouring nodes of equal size are merged if the left one begins at a multiple of
-    twice that size, like the digits of a binary counter. This tree, and with it the rounding,
+    twice that size, like the digits of a binary counter. This tree, and therefore the rounding,
     does not depend on how the chunks are divided among workers. With done = 0, after the last
     chunk, everything is merged into stack[0].
     """

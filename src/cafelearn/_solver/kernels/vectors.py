@@ -13,7 +13,7 @@ LANES = 8
 
 
 def with_python_body(body):
-    """Return a decorator that makes intrinsics, or `body` if the compiler is disabled."""
+    """Return a decorator that makes intrinsics, or uses `body` if the compiler is disabled."""
 
     def decorate(definition):
         return body if config.DISABLE_JIT else intrinsic(definition)
@@ -166,7 +166,7 @@ def load_terms(first, count_of):
     """Make a function that loads `count_of[dtype]` numbers of an array from `first[dtype]` on.
 
     The count is known at compile time, so that loops over the numbers are unrolled. Kernels
-    load before their loops; inside, loads would be repeated, because stores may alias them.
+    load before their loops, because the compiler would repeat loads in a loop that stores.
     """
 
     def body(array):
