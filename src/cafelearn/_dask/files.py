@@ -56,7 +56,8 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
             raise ValueError(f"{path} cannot be read as an array: {error}.") from None
     if len(shape) != 2 or not shape[1]:
         raise ValueError(
-            f"from_npy needs a two-dimensional array with columns, got shape {shape} in {path}."
+            "from_npy needs an array of 2 dimensions with at least one column, got shape "
+            f"{shape} in {path}."
         )
     if dtype.kind not in "biuf":
         raise ValueError(f"from_npy needs numbers, got {dtype} in {path}.")

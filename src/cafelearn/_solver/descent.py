@@ -203,7 +203,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # With one thread, sum in this one: starting a task can take longer than a short pass.
+    # A single thread is the calling one: starting a task can take longer than a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():

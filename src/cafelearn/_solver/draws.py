@@ -14,8 +14,8 @@ RANKED_ROWS = 5_000
 # Codes use this many of the 52 bits of the mantissa. Data in other units of measurement, which
 # is rounded differently, therefore gives the same draw.
 KEPT_BITS = 24
-# For codes, a value equals the smallest one if the two differ by less than this part of the
-# range.
+# In codes, a value counts as equal to the smallest one if the two differ by less than this part
+# of the range.
 NOTHING = 2.0**-45
 
 

@@ -40,7 +40,7 @@ class Model(NamedTuple):
 
 
 def make_model(centers, weights, p, scale, dtype, typical=None):
-    """Make a Model that assigns rows of `dtype` exactly as the last pass of the descent did.
+    """Make a Model that assigns rows of `dtype` exactly as the last pass of a descent does.
 
     `typical` is needed only if values are missing. It is a function that returns the distances
     substituted for them, by cluster and feature.

@@ -7,7 +7,7 @@ refinement is one pass over the members: `gradients.add_gradients` sums blocks o
 * p = 2: the mean, in one step.
 * p > 2: Newton's method on G-^(1/q) - G+^(1/q), where q = p - 1, and G- and G+ are the sums of
   |x - z|^q over the members below and above z. This function is almost linear in z for every p
-  (exactly linear for p = 2 and in the limit of large p); the derivative behaves like z^(p-1).
+  (exactly for p = 2 and in the limit of large p); the derivative itself behaves like z^(p-1).
 * p < 2: the derivative has a vertical tangent at every data value, which defeats Newton's
   method and the secant method. Between two neighbouring data values, however, it is the sum of
   two singular terms and a smooth rest (see `neighbours`). A few passes suffice even for centres

@@ -16,7 +16,7 @@ class Geometry(NamedTuple):
     rooted: bool  # whether distances are p-th roots, because their p-th powers would overflow
     tolerance: float  # accepted error of a centre, in units of its members' range
     distances: np.ndarray  # plan (see kernels.power) of |t|^p
-    curvature: np.ndarray  # plan of |t|^(p-2), a negative one for p < 2; unused for p = 2 and 3
+    curvature: np.ndarray  # plan of |t|^(p-2), a `negative_plan` for p < 2; unused for p = 2, 3
 
 
 def make_geometry(p, dtype):
