@@ -7,8 +7,10 @@ import reference
 from cafelearn import MinkowskiWeightedKMeans
 from cafelearn._solver.descent import (
     ADVANCE,
+    WORK_PER_CALL,
     Rows,
     Span,
+    _chunks_at_once,
     descend,
     run_passes,
     scratch_for,
@@ -179,3 +181,17 @@ def test_n_threads_of_one_descent(blobs):
         other = descend(X, ones, X[:4], feature_scale, problem, n_threads)
         for a, b in zip(first, other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n_chunks", [1, 7, 191, 10**5])
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+@pytest.mark.parametrize("work", [2**10, 2**22, 3 * 2**23, 2**30])
+def test_the_parts_of_a_pass_are_short(n_chunks, n_threads, work):
+    """Interrupts are handled between them."""
+    at_once = _chunks_at_once(n_chunks, n_threads, work)
+    assert at_once.bit_count() == 1
+    if at_once > 1:
+        assert at_once * work <= WORK_PER_CALL
+        assert at_once * 8 * n_threads <= n_chunks
+    limit = min(n_chunks / (8 * n_threads), WORK_PER_CALL / work)
+    assert 2 * at_once > limit

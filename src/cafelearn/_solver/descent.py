@@ -43,6 +43,8 @@ from cafelearn._solver.kernels.vectors import minimum
 # Short passes share compiled calls of about this many terms |x - z|^p. Longer passes are split
 # into several calls, because Python handles interrupts only between calls.
 WORK_PER_CALL = 2**27
+# Time per term of rows with gaps, as a multiple of that of complete rows.
+SLOWNESS_OF_GAPS = 16
 
 
 class FitResult(NamedTuple):
@@ -187,7 +189,8 @@ def _update_typical(typical, state, mass, p):
 def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
     """Make all passes, each divided into parts; merge the sums of the parts in order."""
     n_chunks, shape = -(-len(rows.X) // problem.chunk), state.cells.shape[::2]
-    at_once = _chunks_at_once(n_chunks, n_threads)
+    work = problem.chunk * shape[0] * shape[1] * (1 if typical is None else SLOWNESS_OF_GAPS)
+    at_once = _chunks_at_once(n_chunks, n_threads, work)
     # Buffers for the parts under way. Their number keeps threads busy and bounds the memory.
     parts = [
         (empty_stack(n_chunks, *shape), scratch_for(rows.X, shape[0], problem))
@@ -226,16 +229,15 @@ def _call(function):
     return function()
 
 
-def _chunks_at_once(n_chunks, n_threads):
-    """Return the number of chunks in a part.
+def _chunks_at_once(n_chunks, n_threads, work):
+    """Return the number of chunks in a part; a chunk has `work` terms.
 
     It is a power of two, the size of a node of the tree, so that results do not depend on the
-    number of threads, not even in the last bit. It is small, so that no thread waits long.
+    number of threads, not even in the last bit. It is small, so that no thread waits long for
+    another, and an interrupt is handled soon.
     """
-    at_once = 1
-    while 2 * at_once * 8 * n_threads <= n_chunks:
-        at_once *= 2
-    return at_once
+    most = min(n_chunks // (8 * n_threads), WORK_PER_CALL // work)
+    return 1 << max(most.bit_length() - 1, 0)
 
 
 def descend(X, sample_weight, seed, feature_scale, problem, n_threads=1, interrupted=None):
