@@ -95,7 +95,7 @@ def fit_models(models, blocks, seen, verbose=0, units=NO_UNITS, filled_starts=Fa
             together, ((scaled, extents), *_) = zip(*group, strict=True)
             prepared = _prepare(together, scaled, extents, units)
             if is_sampled(together[0], len(blocks)):
-                draw_samples(prepared, scaled, extents)
+                draw_samples(prepared, scaled, extents, filled_starts)
             else:
                 make_starts(prepared, scaled, extents, filled_starts)
             jobs += [job for job, _, _ in prepared]

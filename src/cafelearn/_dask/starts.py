@@ -26,7 +26,7 @@ from cafelearn._dask.cache import CACHE
 from cafelearn._dask.sampling import sample
 from cafelearn._gaps import fill_columns
 from cafelearn._solver import draws, seeding
-from cafelearn._solver.starts import Job, gapped_sample_job, sample_job, sample_seed
+from cafelearn._solver.starts import Job, sample_job, sample_seed
 
 # With subsample=None all rows are fetched; collections with more rows than this raise an error.
 FEW_ROWS = 20_000
@@ -188,8 +188,11 @@ def check_init(estimator, n_rows):
         )
 
 
-def draw_samples(prepared, blocks, extents):
-    """Draw the samples on which the starts of jobs with the same scaling run."""
+def draw_samples(prepared, blocks, extents, filled_starts):
+    """Draw the samples on which the starts of jobs with the same scaling run.
+
+    For `filled_starts` see `prepare` in `_solver.starts`.
+    """
     # Missing values are filled with values that depend on p, so each p needs its own draw.
     exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
     for p in dict.fromkeys(exponents):
@@ -200,19 +203,12 @@ def draw_samples(prepared, blocks, extents):
         for (job, offset, middle), (rows, times, mass) in zip(some, samples, strict=True):
             kept, mass = draws.sample_weights(times, mass, size)
             rows = np.ascontiguousarray(rows[:kept])
-            statistics = mass, extents.low, extents.high, offset
-            if middle is None:
-                job.on_sample = sample_job(job, rows, *statistics)
-            else:
-                job.on_sample = gapped_sample_job(job, rows, middle, *statistics)
+            args = mass, extents.low, extents.high, offset, middle, filled_starts
+            job.on_sample = sample_job(job, rows, *args)
 
 
 def make_starts(prepared, blocks, extents, filled_starts):
-    """Make the starts of jobs whose rows are fetched, or whose centres are given.
-
-    With `filled_starts`, missing values are filled for the starts; see `prepare` in
-    `_solver.starts`.
-    """
+    """Make the starts of jobs whose rows are fetched, or whose centres are given."""
     first, ends = prepared[0].job, (extents.low, extents.high)
     init, unit = first.estimator.init, first.units.data
     X, weights = None, None
@@ -223,7 +219,7 @@ def make_starts(prepared, blocks, extents, filled_starts):
     for job, offset, middle in prepared:
         filled = None if X is None else _filled(X, middle)
         if isinstance(init, str) and filled_starts:
-            job.on_sample = sample_job(job, filled, weights, *ends, offset)
+            job.on_sample = sample_job(job, X, weights, *ends, offset, middle, True)
         elif isinstance(init, str):
             rows = seeding.StartRows(filled, weights, *ends, offset)
             job.start = seeding.make_start(job.estimator, rows)

@@ -158,23 +158,24 @@ def is_sampled(estimator, n_rows):
     return size is not None and named and n_rows >= 2 * size
 
 
-def sample_job(job, rows, mass, low, high, offset):
-    """Make the Job of the same starts on a sample, weighted to represent all rows."""
-    estimator, scale = job.estimator, job.problem.scale
+def sample_job(job, rows, mass, low, high, offset, middle=None, filled_starts=False):
+    """Make the Job of the same starts on a sample, weighted to represent all rows.
+
+    Missing values are filled with `middle` to draw initial centres, and with `filled_starts`
+    for the whole starts.
+    """
+    estimator, filled = job.estimator, _filled(rows, middle)
     groups = seeding.groups_of(estimator, low, high)
-    problem = problem_of(estimator, rows, scale, offset, groups)
-    start = seeding.make_start(estimator, seeding.StartRows(rows, mass, low, high, offset))
+    problem = problem_of(estimator, rows, job.problem.scale, offset, groups)
+    start = seeding.make_start(estimator, seeding.StartRows(filled, mass, low, high, offset))
+    rows = filled if filled_starts else rows
     sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
-    sampled.units = job.units
+    sampled.units, sampled.typical = job.units, None if filled_starts else job.typical
     return sampled
 
 
-def gapped_sample_job(job, rows, middle, mass, low, high, offset):
-    """Make a `sample_job` of rows with missing values, filled with `middle` to draw centres."""
-    filled = fill_columns(rows, middle)
-    sampled = sample_job(job, filled, mass, low, high, offset)
-    sampled.X, sampled.typical = rows, job.typical
-    return sampled
+def _filled(X, middle):
+    return X if middle is None else fill_columns(X, middle)
 
 
 def sample_seed(seeds):
@@ -220,39 +221,34 @@ def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
     job.units, job.ranges = units, half_span(low, high)
     if idle.any():
         job.idle = shown[idle]
+    middle = None
     if gaps:
-        return _with_gaps(job, whole(), low, high, offset, shown, filled_starts)
-    if is_sampled(estimator, len(X)):
-        shared = {} if shared is None else shared
-        if "draw" not in shared:
-            shared["draw"] = draws.rows_to_draw(X, sample_weight, low, high)
-        rng = np.random.default_rng(sample_seed(job.seeds))
-        rows, mass = draws.draw_sample(X, shared["draw"], estimator.subsample, rng)
-        job.on_sample = sample_job(job, rows, mass, low, high, offset)
-    else:
-        rows = seeding.StartRows(X, sample_weight, low, high, offset)
-        job.start = seeding.make_start(estimator, rows, (shown, units.data))
+        middle, log_dispersions = whole()
+        job.typical = np.exp((log_dispersions - np.log(sample_weight.sum())) / estimator.p)
+    shared = {} if shared is None else shared
+    _add_starts(job, middle, low, high, offset, shown, shared, filled_starts)
     return job
 
 
-def _with_gaps(job, whole, low, high, offset, shown, filled_starts):
-    """Complete the Job of rows with missing values; `whole` is the result of `one_cluster`."""
+def _add_starts(job, middle, low, high, offset, shown, shared, filled_starts):
+    """Add the starts to a Job; `middle` fills missing values, `shown` are the user's rows."""
     estimator, X, mass = job.estimator, job.X, job.sample_weight
-    middle, log_dispersions = whole
-    job.typical = np.exp((log_dispersions - np.log(mass.sum())) / estimator.p)
-    filled, unit = fill_columns(X, middle), X.dtype.type(job.units.data)
-    if is_sampled(estimator, len(X)):
-        draw = draws.rows_to_draw(filled, mass, low, high)
+    rows, filled, unit = X, _filled(X, middle), job.units.data
+    sampled = is_sampled(estimator, len(X))
+    if sampled:
+        key = "draw", None if middle is None else estimator.p
+        if key not in shared:
+            shared[key] = draws.rows_to_draw(filled, mass, low, high)
         rng = np.random.default_rng(sample_seed(job.seeds))
-        rows, sampled_mass = draws.draw_sample(X, draw, estimator.subsample, rng)
-        job.on_sample = gapped_sample_job(job, rows, middle, sampled_mass, low, high, offset)
-    elif filled_starts and isinstance(estimator.init, str):
-        job.on_sample = sample_job(job, filled, mass, low, high, offset)
+        rows, mass = draws.draw_sample(X, shared[key], estimator.subsample, rng)
+    filled_starts = filled_starts and middle is not None and isinstance(estimator.init, str)
+    if sampled or filled_starts:
+        args = rows, mass, low, high, offset, middle, filled_starts
+        job.on_sample = sample_job(job, *args)
     else:
-        shown = fill_columns(shown, middle / unit), job.units.data
+        shown = shown if middle is None else fill_columns(shown, middle / X.dtype.type(unit))
         rows = seeding.StartRows(filled, mass, low, high, offset)
-        job.start = seeding.make_start(estimator, rows, shown)
-    return job
+        job.start = seeding.make_start(estimator, rows, (shown, unit))
 
 
 def problem_of(estimator, X, scale, offset, groups):
