@@ -221,7 +221,7 @@ class TestFit:
         assert (
             f"Score {facts['chosen']['score']:,.1f}; next best: {other['score']:,.1f} " in said
         )
-        assert f"(ARI with the chosen candidate: {other['agreement']:.3f})" in said
+        assert f"(ARI with this candidate: {other['agreement']:.3f})" in said
 
     def test_paper(self, iris, cafe, tmp_path):
         path = tmp_path / "m.skops"

@@ -86,7 +86,7 @@ def _number(text):
 
 def _scaling(text):
     if text not in SCALINGS:
-        raise ValueError(f"--scaling must be one of {listed(SCALINGS, str)}; got {text!r}.")
+        raise ValueError(f"--scaling must be one of {listed(SCALINGS, str)}, got {text!r}.")
     return SCALINGS[text]
 
 
@@ -94,7 +94,7 @@ def _weighting(text):
     from cafelearn._solver.kernels.weights import WEIGHTINGS
 
     if text not in WEIGHTINGS:
-        raise ValueError(f"--weighting must be one of {listed(WEIGHTINGS, str)}; got {text!r}.")
+        raise ValueError(f"--weighting must be one of {listed(WEIGHTINGS, str)}, got {text!r}.")
     return text
 
 

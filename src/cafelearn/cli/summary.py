@@ -229,7 +229,7 @@ def _say_choice(out, facts):
     scores = ", ".join(f"{row['score']:,.1f}" for row in best)
     agreement = ", ".join(f"{row['agreement']:.3f}" for row in best)
     out.say(
-        f"Score {chosen['score']:,.1f}; next best: {scores} (ARI with the chosen candidate: "
+        f"Score {chosen['score']:,.1f}; next best: {scores} (ARI with this candidate: "
         f"{agreement})"
     )
 
