@@ -1,7 +1,9 @@
 """Numba compilation options, and a cache of compiled code that is never stale."""
 
 import hashlib
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -84,9 +86,31 @@ def njit(**options):
         if type(kept) is FunctionCache:
             kept.__class__ = _SturdyCache
             kept._cache_file._source_stamp = _source_hash()
+        if hasattr(dispatcher, "compile"):  # not if the compiler is disabled
+            dispatcher.compile = _off_the_main_thread(dispatcher.compile)
         return dispatcher
 
     return compile_lazily
+
+
+def _off_the_main_thread(compile_signature):
+    """Let the main thread wait while another thread compiles.
+
+    Python raises KeyboardInterrupt in the main thread only. Raised inside Numba, it could leave
+    an LLVM module with two owners, and the process would crash. After an interrupt, the other
+    thread finishes the compilation, and the process does not exit before.
+    """
+
+    def compile_here_or_there(signature):
+        if threading.current_thread() is not threading.main_thread():
+            return compile_signature(signature)
+        pool = ThreadPoolExecutor(1, thread_name_prefix="cafelearn-compile")
+        try:
+            return pool.submit(compile_signature, signature).result()
+        finally:
+            pool.shutdown(wait=False)
+
+    return compile_here_or_there
 
 
 def callable_from_python(inner):
