@@ -131,7 +131,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "write_computation_times": False,
 }
-# A warning in an example ends the build.
+# A UserWarning in an example ends the build.
 warnings.filterwarnings("error", category=UserWarning, module="__main__")
 
 # Pages ------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def escape_trailing_underscores(app, what, name, obj, options, lines):
 
 
 def find_in_other_modules(app, env, node, contnode):
-    """Resolve a name given without its module if only one object of the package has it."""
+    """Resolve a name given without its module by looking for it in all modules."""
     if node.get("refdomain") != "py" or node.get("refspecific"):
         return None
     node["refspecific"] = True
