@@ -231,8 +231,8 @@ class Blocks:
             if client is None:
                 return list(schedule(graph, keys))
             futures = schedule(graph, keys, sync=False)
-        # Release the futures of the last pass only after this one is submitted: the client
-        # sends a release at once, which would delay its next message by 10 ms.
+        # Release the futures of the previous pass only after this one is submitted: the
+        # client sends a release at once, which would delay its next message by 10 ms.
         self._held = futures
         return client.gather(futures)
 

@@ -1,8 +1,8 @@
 """Cache of arrays in each process, kept between passes.
 
-Every entry can be recomputed from a block and the request of a pass. If a worker is lost, a
-block moves to another worker or the cache is full, a pass takes longer but its result is the
-same.
+Every entry can be recomputed from a block and the request of a pass. If an entry is missing,
+because a worker was lost, a block moved to another worker or the cache was full, the pass takes
+longer but its result is the same.
 """
 
 from threading import Lock
@@ -24,10 +24,11 @@ class Cache:
             return self._entries.get(key, {})
 
     def put(self, key, arrays):
-        """Replace the entry of `key` by a dictionary of arrays; drop it if the cache is full.
+        """Store a dictionary of arrays under `key`; if it does not fit, store nothing.
 
-        Other entries are not evicted: blocks are processed in a fixed order, so the oldest
-        entry would always be evicted shortly before it is needed.
+        The old entry of `key` is removed in any case. Other entries are not evicted: blocks are
+        processed in a fixed order, so the oldest entry would always be evicted shortly before
+        it is needed.
         """
         with self._lock:
             self._drop(key)

@@ -26,8 +26,8 @@ from cafelearn._solver.iteration import ASSIGN, STOP, Problem, start
 from cafelearn._solver.kernels.assign import hash_of
 from cafelearn._solver.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 
-# Largest total size in bytes of the sums that one block returns for all running descents. Other
-# descents begin when some have ended.
+# Largest total size in bytes of the sums of one node (see `merging`) for all running descents.
+# The other descents wait until some of these have ended.
 TOGETHER = 2 * 2**20
 
 

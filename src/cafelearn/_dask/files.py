@@ -10,7 +10,8 @@ import numpy as np
 from cafelearn._npy import read_header
 from cafelearn._solver.kernels.geometry import chunk_rows as kernel_rows
 
-# Number of chunks of a fit in a block; float64 blocks of 32 to 1,024 features have about 32 MB.
+# Number of the solver's chunks in one block. With 32 to 1,024 float64 features, such a block
+# has about 32 MB.
 CHUNKS_PER_BLOCK = 16
 
 
@@ -27,8 +28,9 @@ def from_npy(path: str | PathLike, chunk_rows: int | None = None) -> da.Array:
     path : str or path-like
         A file with a two-dimensional array, written by ``numpy.save``.
     chunk_rows : int, default=None
-        Number of rows of a block. ``None`` means blocks of about 32 MB (less with few
-        features); a fit is then bitwise equal to a fit of the array in memory.
+        Number of rows of a block. ``None`` means blocks of about 32 MB for 32 to 1,024
+        float64 features. Without scaling, a fit is then bitwise equal to a fit of the array in
+        memory.
 
     Returns
     -------

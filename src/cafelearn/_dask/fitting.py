@@ -70,7 +70,7 @@ def sample_rows(estimator, X, seed, at_most):
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     rows = sample(blocks, seed, at_most=at_most)
-    # Make columns without values in the sample constant.
+    # Columns without any value in the sample become constant.
     return np.where(np.isnan(rows).all(axis=0), extents.low, rows)
 
 

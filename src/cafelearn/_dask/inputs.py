@@ -1,4 +1,4 @@
-"""Checks of Dask collections that do not compute their rows."""
+"""Check Dask collections and sample weights, and divide them into Blocks."""
 
 import dask.array as da
 import numpy as np
@@ -56,9 +56,9 @@ def _as_floats(frame, owner, dtype):
 
 
 def as_weights(sample_weight, X):
-    """Return the weights, in blocks like those of X, or None; and X.
+    """Return the weights, in blocks like those of X, and X; without weights, None and X.
 
-    The lengths of the blocks are computed if necessary.
+    Unknown lengths of blocks are computed if necessary.
     """
     if sample_weight is None:
         return None, X

@@ -1,8 +1,9 @@
 """Merge the sums of blocks in the order of their chunks, on workers and on the client.
 
-A block consists of consecutive chunks. Its task returns the sums of the largest nodes, inside
-the block, of the tree described in `sums.merge_stack`. Any division into blocks of whole chunks
-therefore gives bitwise the same result as one thread.
+A block consists of consecutive chunks. Chunks are merged in the tree described in
+`kernels.sums.merge_stack`, and the task of a block returns the sums of the largest nodes inside
+the block. Any division into blocks of whole chunks therefore gives bitwise the same result as
+one thread.
 """
 
 from typing import NamedTuple

@@ -23,7 +23,7 @@ class Moments(NamedTuple):
     Mean and scatter are those of the rows multiplied by the units, if there are any.
     """
 
-    # mypy objects, because tuples have a method `count`.
+    # The comment for mypy is needed because tuples have a method `count`.
     count: int | np.ndarray  # type: ignore[assignment]  # (m,) if values are missing
     mean: np.ndarray  # (m,)
     scatter: np.ndarray  # (m,) or, with products, (m, m)

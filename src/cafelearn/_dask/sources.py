@@ -4,8 +4,8 @@
 * A block that can be computed without the others, for instance read from a file: the tasks that
   compute it. They run inside the task that needs the block, so a worker never holds more blocks
   than it works on. If reading were a task of its own, the scheduler would not guarantee this.
-* Any other block, such as one that depends on its neighbours: its key in the graph, for which
-  the scheduler computes the block.
+* Any other block, such as one that depends on its neighbours: its key in the graph. The
+  scheduler computes the block.
 """
 
 from collections import Counter

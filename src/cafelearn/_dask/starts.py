@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
     """A Job whose starts are not made yet, and the values needed to make them."""
 
     job: Job
-    offset: float | str  # see starts.log_offset
+    offset: float | str  # see log_offset of _solver.starts
     middle: np.ndarray | None  # centre of all rows, to fill missing values; None: complete rows
 
 
@@ -53,7 +53,7 @@ class Frame(NamedTuple):
     middle: np.ndarray | None  # as in Prepared
 
     def distinct(self, rows):
-        """Find the distinct rows of a block: codes, masses and the index of one row each."""
+        """Return codes and masses of the distinct rows, and the index of one copy of each."""
         found = CACHE.get((self.key, rows.number))
         if not found:
             X = _filled(rows.X, self.middle)
@@ -78,7 +78,7 @@ def _buckets(codes):
 
 
 def name_candidates(rows, request):
-    """Return, for each draw, the codes within the bound, and whether all codes are."""
+    """Return, for each draw, the codes within the bound, and whether no others can be drawn."""
     frame, salts, bound, n_blocks, buckets = request
     (codes, mass, _), found = frame.distinct(rows), []
     most = n_blocks * mass
@@ -107,7 +107,7 @@ def sum_masses(rows, request):
 
 
 def _look_up(known, wanted):
-    """Yield, for each draw, the positions in `codes` and in `known` of the codes in both."""
+    """Yield, for each array of codes, the positions of the known ones in it and in `known`."""
     known = pd.Index(known)
     for codes in wanted:
         places = known.get_indexer(codes)
@@ -144,7 +144,7 @@ def combine_rows(middle, parts):
 
 
 def _draw_rows(blocks, extents, middle, salts, count):
-    """Return, for each salt, the `count` rows of shortest times, these times and the masses."""
+    """Return, for each salt, `count` rows with the shortest times, their times and masses."""
     spans = draws.positive_spans(extents.low, extents.high)
     frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))

@@ -88,7 +88,7 @@ class Span(NamedTuple):
 
     first: int
     last: int
-    numbered: int = 0  # number of the first chunk of X in the tree of all chunks
+    numbered: int = 0  # index of the first chunk of X in the tree of all chunks
     n_passes: int = 0  # passes to make, each advancing the state; 0: sum once, do not advance
 
 
@@ -206,7 +206,7 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # A single thread is the calling one: starting a task can take longer than a short pass.
+    # With one thread, this thread does the work: starting a task can outlast a short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():
@@ -230,7 +230,7 @@ def _call(function):
 
 
 def _chunks_at_once(n_chunks, n_threads, work):
-    """Return the number of chunks in a part; a chunk has `work` terms.
+    """Return the number of chunks in a part, if one chunk takes as long as `work` terms.
 
     It is a power of two, the size of a node of the tree, so that results do not depend on the
     number of threads, not even in the last bit. It is small, so that no thread waits long for

@@ -27,7 +27,7 @@ class Draw(NamedTuple):
     """
 
     rows: np.ndarray  # indices of all rows of positive weight, equal rows next to each other
-    group: np.ndarray  # for each of `rows`, the number of its distinct row, ascending
+    group: np.ndarray  # for each of `rows`, the index of its distinct row, ascending
     mass: np.ndarray  # for each distinct row, the sum of the weights of its copies
     first: np.ndarray  # for each distinct row, the index of one copy
     codes: np.ndarray | None  # for each distinct row, its code; None if sorted by values
@@ -37,7 +37,8 @@ def make_draw(X, sample_weight, spans, low=None):
     """Find and order the distinct rows.
 
     `spans` are the ranges of the features, up to a common factor, and `low` their smallest
-    values, by default zeros. If both are given, the draw does not depend on units.
+    values, by default zeros. If `low` is given, the draw does not depend on the units or
+    origins of the features.
     """
     spans = np.where(spans > 0, spans, 1.0).astype(np.float64)
     if len(X) > RANKED_ROWS:

@@ -269,9 +269,9 @@ def _is_hopeless(path, iteration, to_beat):
 
 @njit(**EXACT)
 def _measure(state, sums, problem):
-    """Compute the dispersions about the final centres; return STOP, or MEASURE.
+    """Compute the dispersions about the final centres; return the next phase.
 
-    MEASURE, another pass, is needed if a scale does not fit the members' distances.
+    It is MEASURE, another pass, if a scale does not fit the members' distances, else STOP.
     """
     cells, geometry = state.cells, problem.geometry
     p, again = geometry.p, False

@@ -169,7 +169,10 @@ def _gapped_distances_of(X, model):
 
 
 def distances_with_gaps(X, centers, weights, typical, p):
-    """Compute distances of rows to each centre, in float64; `typical` replaces missing ones."""
+    """Compute distances of rows with missing values to each centre, in float64.
+
+    `typical` has the distances substituted for missing values, by cluster and feature.
+    """
     cells = np.stack([centers, weights, weights], axis=1).astype(np.float64)
     out = np.empty((len(X), len(cells)))
     gapped_distances(out, X, cells, typical, p)
@@ -177,7 +180,10 @@ def distances_with_gaps(X, centers, weights, typical, p):
 
 
 def nearest_centers(X, centers, weights, geometry):
-    """Find the nearest centre of each row (the first of ties) and the distance (Eq. 2)."""
+    """Find the nearest centre of each row (the first of ties) and the distance to it.
+
+    The distance is Eq. 2, or its p-th root if geometry.rooted.
+    """
     found = _distances_of(X, centers, weights, geometry)
     labels = found.argmin(axis=1).astype(np.int32)
     return labels, found[np.arange(len(X)), labels]

@@ -33,10 +33,10 @@ def data_scale(low, high):
 
 
 def extreme_unit(scale, dtype):
-    """Return a factor for the data such that weights times its scale are finite; usually 1.
+    """Return the power of two by which extreme data is multiplied; 1 for other data.
 
-    Huge data is brought to about 2^400 (float32: 2^40) instead of 1, so that features with
-    smaller ranges do not underflow.
+    It keeps weights times the scale of the data finite. Huge data is brought to about 2^400
+    (float32: 2^40) instead of 1, so that features with smaller ranges do not underflow.
     """
     single = np.dtype(dtype) == np.float32
     farthest, large = (2.0**60, 2.0**40) if single else (2.0**500, 2.0**400)

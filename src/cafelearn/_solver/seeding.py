@@ -29,7 +29,7 @@ from cafelearn._variables import used_columns, variable_codes
 # order of the rows.
 TIE = 1e-9
 # If all rates (see `waiting_times`) are below this, they are divided by it, because the waiting
-# times would be infinite.
+# times would otherwise be infinite.
 SMALLEST_RATE = 2.0**-900
 
 
@@ -85,7 +85,7 @@ def _anomalous(estimator, rows):
     )
 
 
-# To add an init, add an entry, its test and a line to the docstring of the estimators.
+# To add an init, add an entry here, a test, and a line to the docstrings of the estimators.
 INITS = {
     "random": Init(_random, random=True),
     "k-means++": Init(_plus_plus, random=True),

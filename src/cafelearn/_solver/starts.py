@@ -161,8 +161,8 @@ def is_sampled(estimator, n_rows):
 def sample_job(job, rows, mass, low, high, offset, middle=None, filled_starts=False):
     """Make the Job of the same starts on a sample, weighted to represent all rows.
 
-    Missing values are filled with `middle` to draw initial centres, and with `filled_starts`
-    for the whole starts.
+    Missing values are filled with `middle` to draw initial centres. If `filled_starts` is true,
+    they remain filled throughout the starts.
     """
     estimator, filled = job.estimator, _filled(rows, middle)
     groups = seeding.groups_of(estimator, low, high)
@@ -318,7 +318,8 @@ def _run_tasks(tasks, n_jobs):
     n_threads = effective_n_jobs(n_jobs)
     X = tasks[0][0].X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
-    # Refinements differ in length. In parallel, the longest would run alone, on one thread.
+    # Refinements differ in length. In parallel, the longest would finally run alone, on
+    # one thread.
     few = len(tasks) < 2 * n_threads or tasks[0][0].refining
     by_rows = few and n_chunks >= 2 * n_threads
     # Batches reduce the overhead of many short fits.

@@ -93,7 +93,10 @@ def _all_beyond(distances, nearest, size):
 
 @njit(**SUMS)
 def _take_nearer(labels, nearest, distances, l, size):
-    """Assign to centre l the rows nearer to it than to any before; ties: the lower index."""
+    """Assign to centre l all rows that are nearer to it than to their nearest centre so far.
+
+    Ties go to the centre with the lower index.
+    """
     prefer_wide_vectors()
     for b in range(size):
         tie = (distances[b] == nearest[b]) & (l < labels[b])
@@ -109,7 +112,7 @@ def _assign_block(guess, cells, size, geometry, scratch):
     `guess` is the old label of all rows, or -1 if they had none. Its centre comes first.
     Distances are sums of terms >= 0, so another centre is ruled out once its partial sums
     exceed, for every row, the distance from the nearest centre so far. This does not change
-    the labels. Distances can be infinite only for rows of weight 0. `nearest` stays finite,
+    the labels. Distances can be infinite only for rows of weight 0. `nearest` is kept finite,
     because the difference of two infinities is NaN.
 
     OUT scratch.block_labels, scratch.nearest
@@ -210,7 +213,7 @@ def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scr
 
 @njit(**EXACT)
 def _copy_over_others(columns, row_weights, kept, size):
-    """Overwrite rows of weight 0 with a row of positive weight: extrema ignore weights."""
+    """Overwrite rows of weight 0 with the row `kept`, because `add_extrema` ignores weights."""
     for b in range(size):
         if row_weights[b] == 0:
             for v in range(columns.shape[0]):
@@ -221,8 +224,8 @@ def _copy_over_others(columns, row_weights, kept, size):
 def add_members(sums, X, sample_weight, cells, geometry, everything, scratch):
     """Add each row of a chunk to the sums of the cluster in scratch.members (none if -1).
 
-    If `everything`, sum all features and the members' extrema; else sum only the features whose
-    centre has not converged.
+    If `everything`, sum all features and update the members' extrema; else sum only the
+    features whose centre has not converged.
     """
     order, begin, row_weights = scratch.order, scratch.begin, scratch.weights
     sort_by_label(scratch.members[: len(X)], order, begin, scratch.filled)

@@ -1,9 +1,10 @@
 """The state of a descent for each cluster and feature, in one array.
 
-The array has shape (k, N_CELLS, m); the cell of cluster l and feature v is [l, :, v]. There is
-only one array, because every argument of a compiled function adds to its compilation time. Its
-type is always float64, so that functions without data rows among their arguments are compiled
-only once. If the data is float32, centres and weights are rounded to float32.
+The array has shape (k, N_CELLS, m). The cell of cluster l and feature v is [l, :, v]; its
+N_CELLS numbers have the indices listed below. There is only one array, because every argument
+of a compiled function adds to its compilation time. Its type is always float64, so that
+functions without data rows among their arguments are compiled only once. If the data is
+float32, centres and weights are rounded to float32.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ SCALED_WEIGHT = np.int64(2)  # WEIGHT times the scale of the data
 SCALE = np.int64(3)  # factor s that brings s (x - z) near 1, for members x and the centre z
 LOG_DISPERSION = np.int64(4)  # log of the dispersion about the centre
 MASS = np.int64(5)  # sum of the members' sample weights at the last update of the centre
-MEMBERS = np.int64(6)  # its first element has the bits of the hash of these members
+MEMBERS = np.int64(6)  # [l, MEMBERS, 0] has the bits of the hash of these members
 # The following numbers are used to search for the centre, which is the root of the function of
 # z defined in `centers`. Each pass evaluates this function at one point.
 OPEN = np.int64(7)  # 1 while the search goes on

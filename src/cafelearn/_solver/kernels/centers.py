@@ -13,8 +13,8 @@ refinement is one pass over the members: `gradients.add_gradients` sums blocks o
   two singular terms and a smooth rest (see `neighbours`). A few passes suffice even for centres
   within 1e-10 of a data value, which are common for p close to 1 and for tied data.
 
-Gradient, curvature and spread are the sums defined in `sums`. Arguments named `cell` and `sums`
-belong to one cluster and feature (see `cells`).
+Gradient, curvature and spread are the sums defined in the module `sums`. The arguments `cell`
+and `sums` belong to one cluster and feature (see the modules `cells` and `sums`).
 """
 
 import numpy as np
@@ -64,7 +64,8 @@ BENT = 10
 # Largest accepted relative increase of a dispersion due to the error of its centre, in units of
 # `geometry.tolerance`.
 FELT = 30
-# For larger exponents the scale depends on the current estimate of the centre.
+# For larger exponents every move of the search sets the scale again, to bring the members'
+# largest distance exactly to 1 (see `fitting_scale`).
 HUGE = 25
 # Members whose range is below this count as equal, because the scale that brings the range near
 # 1 would overflow.
@@ -114,8 +115,9 @@ def fits(scale, reach, p):
 def fitting_scale(low, high, center, p):
     """Return a scale that brings the members' largest distance from the centre near 1.
 
-    The scale is a power of two, so that scaling does not round. If p is so large that even
-    powers of 1/2 underflow, the largest distance is brought exactly to 1 instead.
+    The scale is a power of two, so that scaling does not round, and the scaled distance is in
+    [1, 2). If p > HUGE, powers of such numbers may be too large, so the distance is brought
+    exactly to 1 instead.
     """
     reach = maximum(high - center, center - low)
     return 1 / reach if p > HUGE else 2.0 ** -np.floor(np.log2(reach))
@@ -168,7 +170,7 @@ def refine(cell, sums, geometry):
         # The curvature shows whether the gradient is linear enough for that.
         curvature = (p - 1) * (sums[CURVATURE_BELOW] + sums[CURVATURE_ABOVE])
         bent = abs(way * (gradient + curvature * way)) > geometry.tolerance * spread
-        # Members at z do not add to the curvature, but to the gradient elsewhere.
+        # Members at z do not affect the curvature at z, but do affect the gradient elsewhere.
         bent |= sums[MASS] * abs(way) ** (p - 1) > BENT * reach * scale * curvature
         exact &= not bent or rounded(target, single) == z
     else:

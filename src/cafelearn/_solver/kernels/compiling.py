@@ -126,8 +126,8 @@ def _can_cache():
     except RuntimeError:
         warnings.warn(
             "cafelearn cannot keep its compiled code, because neither its own directory nor "
-            "the user's cache directory is writable. Every process will compile it again, for "
-            "about a quarter of a minute. Set NUMBA_CACHE_DIR to a writable directory.",
+            "the user's cache directory is writable. Every process will compile it again, "
+            "which takes about 15 seconds. Set NUMBA_CACHE_DIR to a writable directory.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -126,8 +126,8 @@ def gapped_assign_chunk(sums, labels, X, sample_weight, first_row, cells, typica
 def gapped_member_chunk(sums, labels, X, sample_weight, cells, geometry, everything):
     """Sum the rows of a chunk about the centres of their clusters.
 
-    If `everything`, sum all features and the members' extrema; else sum only the features whose
-    centre has not converged.
+    If `everything`, sum all features and update the members' extrema; else sum only the
+    features whose centre has not converged.
     """
     for i in range(len(X)):
         if sample_weight[i] > 0:

@@ -13,7 +13,7 @@ class Geometry(NamedTuple):
 
     p: float
     single: bool  # whether the data is float32
-    rooted: bool  # whether distances are p-th roots, because their p-th powers would overflow
+    rooted: bool  # whether distances are p-th roots; powers may leave the range of floats
     tolerance: float  # accepted error of a centre, in units of its members' range
     distances: np.ndarray  # plan (see kernels.power) of |t|^p
     curvature: np.ndarray  # plan of |t|^(p-2), a `negative_plan` for p < 2; unused for p = 2, 3
@@ -42,5 +42,8 @@ def _make_geometry(p, dtype):
 
 
 def chunk_rows(n_features):
-    """Return the number of rows of a chunk: up to 2 MB, to fit L2 caches, but at least 256."""
+    """Return the number of rows of a chunk.
+
+    A chunk has at most 8192 rows and 2 MB, to fit L2 caches, but at least 256 rows.
+    """
     return int(min(max(2**18 // n_features, 256), 8192))

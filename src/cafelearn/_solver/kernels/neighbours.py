@@ -23,8 +23,9 @@ from cafelearn._solver.kernels.vectors import maximum, minimum, rounded
 
 # Safety factor for errors that are only estimated.
 SAFETY = 8
-# The bend measured between two points may be too small by up to `hidden`; it is taken to be at
-# least hidden / HIDDEN. With SAFETY, this rules out errors above ten times the accepted one.
+# The bend measured between two points may be too small by up to `hidden`, which is computed in
+# `between_neighbours`. The bend is therefore taken to be at least hidden / HIDDEN. With SAFETY,
+# this rules out errors above ten times the accepted one.
 HIDDEN = 160
 # Values closer to a centre than this, in scaled units, count as equal to it.
 EQUAL, EQUAL_SINGLE = NEAREST[np.dtype(np.float64)], NEAREST[np.dtype(np.float32)]
@@ -64,7 +65,7 @@ def between_neighbours(cell, sums, q, reach, single):
     slope = maximum(q * slope, 0.0)
     last, bend = cell[LAST], np.inf
     if cell[PASSES] > 1 and cell[LAST_BELOW] == below:
-        # The last point is in the same interval, so the two slopes show the bend between them.
+        # The last point is in the same interval, so the slopes at both points show the bend.
         bend = abs(slope - cell[REST_SLOPE]) / (abs(z - last) * scale)
     cell[LAST_BELOW], cell[REST_SLOPE] = below, slope
     if rest - slope * left - at_above * width**q >= 0:
@@ -112,8 +113,8 @@ def between_neighbours(cell, sums, q, reach, single):
 def _is_straight(slope, weight, step, q):
     """Check whether the rest of the gradient is nearly a straight line along a step.
 
-    A data value in the rest adds q weight distance^(q-1) to the slope, which is at most the
-    whole slope. This bounds its distance from below, unless its weight is below `weight`.
+    A data value of weight c at distance d adds q c d^(q-1) to the slope of the rest. As this is
+    at most `slope`, it bounds d from below for every value whose weight is at least `weight`.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 

@@ -13,13 +13,13 @@ from cafelearn._solver.kernels.compiling import EXACT, callable_from_python, nji
 from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bits
 
 # The first six rows are sums, over the members x of a cluster, of sample_weight times the given
-# expression, where z is the current centre and s a scale near 1 / range. For p <= 2
-# GRADIENT_BELOW is the difference of both gradients and CURVATURE_BELOW the sum of both
-# curvatures.
+# expression, where z is the current centre and s a scale near 1 / range. For p <= 2,
+# GRADIENT_BELOW has the gradient below minus the gradient above, and for p < 2 CURVATURE_BELOW
+# has the sum of both curvatures; GRADIENT_ABOVE and CURVATURE_ABOVE are unused.
 # NumPy integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1) where x < z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
-CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; not used for p = 2
+CURVATURE_BELOW = np.int64(2)  # (s (z - x))^(p-2) where x < z; unused for p = 2
 CURVATURE_ABOVE = np.int64(3)  # (s (x - z))^(p-2) where x > z
 SPREAD = np.int64(4)  # |s (x - z)|^p
 MASS = np.int64(5)  # 1: the sum of the sample weights
@@ -105,7 +105,10 @@ def merge(total, part):
 
 @njit(**EXACT)
 def add_neighbour(terms, v, place, at_place, value, weight):
-    """Update the data value next to the centre in row `place`, and the sample weight there."""
+    """Update the nearest data value on one side of the centre, and its sample weight.
+
+    They are stored in the array rows `place` (BELOW or ABOVE) and `at_place`.
+    """
     known = terms[place, v]
     if value == known:
         terms[at_place, v] += weight
@@ -119,9 +122,9 @@ def merge_stack(stack, depth, done, first):
     """Merge the top of a stack that holds the chunks first <= i < done; return its new depth.
 
     Two neighbouring nodes of equal size are merged if the left one begins at a multiple of
-    twice that size, like the digits of a binary counter. This tree, and therefore the rounding,
-    does not depend on how the chunks are divided among workers. With done = 0, after the last
-    chunk, everything is merged into stack[0].
+    twice that size, as carries propagate in a binary counter. This tree, and therefore the
+    rounding, does not depend on how the chunks are divided among workers. With done = 0, after
+    the last chunk, everything is merged into stack[0].
     """
     size = 1
     while depth > 1 and (done == 0 or (done % (2 * size) == 0 and done - 2 * size >= first)):

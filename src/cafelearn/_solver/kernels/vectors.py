@@ -102,7 +102,7 @@ def _flip(builder, rows):
 
 
 def _pointer(builder, array, place, lanes=1):
-    """Return a pointer to an array element, or to a vector of `lanes` elements from it on."""
+    """Return a pointer to an array element, or to the `lanes` elements that begin with it."""
     pointer = builder.gep(array.data, [place])
     if lanes == 1:
         return pointer
@@ -163,10 +163,11 @@ def from_bits(typingctx, bits):
 
 
 def load_terms(first, count_of):
-    """Make a function that loads `count_of[dtype]` numbers of an array from `first[dtype]` on.
+    """Make a function that loads `count_of[dtype]` numbers of an array, from `first[dtype]` on.
 
     The count is known at compile time, so that loops over the numbers are unrolled. Kernels
-    load before their loops, because the compiler would repeat loads in a loop that stores.
+    call the function before their loops: in a loop that stores, the compiler would repeat the
+    loads.
     """
 
     def body(array):
@@ -201,7 +202,7 @@ def _horner(coefficients, argument):
 
 @with_python_body(_horner)
 def horner(typingctx, coefficients, argument):
-    """Evaluate a polynomial; the first coefficient is the constant one."""
+    """Evaluate a polynomial; the first coefficient is the constant term."""
 
     def codegen(context, builder, signature, arguments):
         values, point = arguments

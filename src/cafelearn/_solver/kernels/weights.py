@@ -46,7 +46,7 @@ class Groups(NamedTuple):
 
 
 def make_groups(n_features, codes=None, used=None):
-    """Make the Groups; `codes` has the number of each column's variable.
+    """Make the Groups; `codes` has, for each column, the index of its variable.
 
     By default each column is a variable of its own, and all are used. Columns that are not
     `used` belong to no variable; their weight stays 0.
@@ -93,7 +93,7 @@ def log_mean_dispersion(cells, groups):
 @callable_from_python
 @njit(**EXACT)
 def update_weights(cells, log_offset, p, weighting, groups, single):
-    """Compute the weights of all clusters by the weighting with this code.
+    """Compute the weights of all clusters; `weighting` is the code of a Weighting.
 
     CLUSTER is Eq. 4 for each cluster, with `exp(log_offset)` added to the dispersion of every
     variable. If some of these sums are 0, the limit is used: those variables share a weight of
