@@ -132,9 +132,10 @@ class CAFE(
         largest number is a tenth of the number of rows instead, but at least 2.
     n_components : int or float, default=None
         Number of features to extract. ``None`` means half the number of features of `X`
-        (rounded down), but at least 1 and at most the number of rows; a custom `extractor`
-        keeps its own setting. For PCA, a number between 0 and 1 selects the smallest number
-        of features that explain more than this share of the variance of the input.
+        (rounded down), but at least 1 and at most the number of rows; with ``None``, a custom
+        `extractor` keeps its own setting. For PCA, a number between 0 and 1 selects the
+        smallest number of features that explain more than this share of the variance of the
+        input.
     extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
             default="pca"
         Method that extracts features from the rescaled rows. "nmf" is

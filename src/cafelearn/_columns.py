@@ -34,7 +34,7 @@ PADDED = re.compile(r"0[0-9]+")
 YEAR_LAST = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
 )
-# Number of texts other than numbers that are kept as examples for messages.
+# At most this many texts that are not numbers are kept as examples for messages.
 NAMED = 3
 
 # A text column with more than FEW distinct values is an identifier if their number exceeds this

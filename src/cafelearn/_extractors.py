@@ -1,7 +1,7 @@
 """Table of the built-in extractors of CAFE.
 
 To add an extractor, add an entry here, a test and a page of documentation. The table imports
-no extractor, so that the command can list the names without loading scikit-learn.
+no extractor, so that `cafe` can list the names without loading scikit-learn.
 """
 
 from importlib import import_module

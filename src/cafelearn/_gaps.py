@@ -63,7 +63,7 @@ def fill_columns(X, values):
 
 
 def fill_gaps(X, labels, centers):
-    """Return a copy of the rows in which gaps are filled from the centre of their cluster."""
+    """Return a copy of the rows, with the gaps of each row filled from its cluster's centre."""
     gaps = np.isnan(X)
     filled = X.copy()
     filled[gaps] = centers.astype(X.dtype)[labels][gaps]

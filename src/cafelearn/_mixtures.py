@@ -12,8 +12,8 @@ import numpy as np
 
 # A value is an atom if at least this share of the rows, and at least two rows, have it.
 ATOM = 0.2
-# The prior of a component counts as PRIOR rows, whose shares at the atoms are those of all
-# rows. It adds SCATTER to the sum of squared deviations of each feature.
+# The prior acts like PRIOR additional rows in each component, spread over the atoms as all rows
+# are. It adds SCATTER to the sum of squared deviations of each feature.
 PRIOR, SCATTER = 1.0, 0.3
 # EM stops after ITERATIONS iterations, or when an iteration raises the log-likelihood by at
 # most GAIN per row.
@@ -23,13 +23,14 @@ ITERATIONS, GAIN = 25, 3e-4
 class Layout(NamedTuple):
     """Definition of the statistics of a row, see `row_statistics`.
 
-    Two kinds of events are counted: for each mixed feature, that its value is not an atom; for
-    each atom, that the value of its feature is this atom.
+    Gaussian values are the observed values that are not atoms; one-hot columns have none. Two
+    kinds of events are counted: for each mixed feature, that its value is Gaussian; for each
+    atom, that the value of its feature is this atom.
     """
 
-    center: np.ndarray  # (m,) mean of the values that are not atoms
-    scale: np.ndarray  # (m,) standard deviation of these values
-    continuous: np.ndarray  # (m,) whether the feature has such values
+    center: np.ndarray  # (m,) mean of the Gaussian values
+    scale: np.ndarray  # (m,) standard deviation of the Gaussian values
+    continuous: np.ndarray  # (m,) whether the feature has Gaussian values
     columns: np.ndarray  # (a,) the feature of each atom
     values: np.ndarray  # (a,) the value of each atom
     mixed: np.ndarray  # (b,) features with atoms or gaps
@@ -40,8 +41,8 @@ class Layout(NamedTuple):
 class Mixture(NamedTuple):
     """A mixture of components.
 
-    For a row with the statistics s, the logarithm of the share of component l times its
-    density is offset_l + slope_l . s, up to a constant.
+    For a row with the statistics s, log(mixing weight x density) of component l is
+    offset_l + slope_l . s, up to a constant.
     """
 
     offset: np.ndarray  # (k,)
@@ -51,14 +52,14 @@ class Mixture(NamedTuple):
     likelihood: float  # log-likelihood of the rows of the fit
 
     def log_densities(self, statistics):
-        """Compute the logarithm of share times density of each component; shape (n, k)."""
+        """Compute log(mixing weight x density) of each component; shape (n, k)."""
         return statistics @ self.slope.T + self.offset
 
 
 def make_layout(X, one_hot=None):
     """Make the Layout for these rows, which may have gaps.
 
-    `one_hot` has the number of the one-hot variable of each column, or -1 for other columns.
+    `one_hot[v]` is the index of the one-hot variable that column v belongs to, or -1.
     Only the larger value of a one-hot column is an atom, so that a row is at only one atom of
     the variable, that of its category.
     """
@@ -138,7 +139,8 @@ def _estimate(mass, sums, layout, total=None, k=None):
     """Compute the offsets and slopes of components from their mass and sums of statistics.
 
     `mass` is the sum of the memberships of each component. `total` and `k` are the mass and the
-    number of all components of the mixture; by default, `mass` has all of them.
+    number of all components of the mixture; by default they are computed from `mass`, which
+    then covers all components.
     """
     total, k = (mass.sum(), len(mass)) if total is None else (total, k)
     m, mixed = len(layout.center), layout.mixed

@@ -22,8 +22,8 @@ UNPACKED, RATIO = 128 * 2**20, 64
 DESCRIPTION = 24 * 2**20
 
 # Shapes of fitted attributes, one letter per dimension. Dimensions with the same letter are
-# equal within a model: m features, k clusters, r components, n rows. The other letters have no
-# prescribed size.
+# equal within a model: m features, k clusters, r components, n rows. `_check_cafe` checks the
+# sizes c and d; the other letters stand for any size.
 SHAPES = {
     "MinkowskiWeightedKMeans": {
         "cluster_centers_": "km",
@@ -212,7 +212,7 @@ def _check_number(owner, model, n_clusters):
     ]
     if chosen != [n_clusters]:
         raise UnsoundModel(
-            f"{owner} has {n_clusters} centres, but n_clusters_table_ chooses {chosen}"
+            f"{owner} has {n_clusters} centres, but n_clusters_table_ marks {chosen} as chosen"
         )
 
 

@@ -39,8 +39,8 @@ from cafelearn._validation import (
 from cafelearn._variables import codes_of, set_variables
 from cafelearn.selection import adjusted_rand_index, contingency_tables, frame_of
 
-# "auto" tries up to MOST clusters if each half has at least ROWS_PER_CLUSTER rows per cluster.
-# Components with fewer rows are not clusters.
+# "auto" tries at most MOST clusters, and fewer if the halves would have fewer than
+# ROWS_PER_CLUSTER rows per cluster. Components with fewer rows than this are not clusters.
 MOST, ROWS_PER_CLUSTER = 10, 5
 # If there are more rows, a random sample of this size is used.
 ROWS = 4_000
@@ -192,7 +192,7 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
     - The score is the log-likelihood of the rows of each half under the mixture of the other
       half, minus their log-likelihood under a single component.
 
-    Both are also measured for copies of the rows in which the columns are permuted
+    Both are also measured for copies of the rows in which the variables are permuted
     independently of each other.
 
     The criterion is the stability times the square root of the score, averaged over the
@@ -232,11 +232,11 @@ def choose_number(X, numbers, model, seed, n_jobs=None, sample_weight=None, labe
 
 
 def _draw_in(X):
-    """Move outliers of each column closer, because a single one could hide all clusters.
+    """Move outliers closer to the other values of their column.
 
-    The fences of a column are FENCE interquartile ranges below and above its quartiles. Values
-    beyond a fence are moved towards it, to at most 2 * FENCE interquartile ranges beyond it.
-    Their order is kept.
+    Otherwise a single outlier could hide all clusters. The fences of a column are FENCE
+    interquartile ranges below and above its quartiles. Values beyond a fence are moved towards
+    it, to at most 2 * FENCE interquartile ranges beyond it. Their order is kept.
     """
     low, high = np.nanquantile(X, (0.25, 0.75), axis=0)
     with np.errstate(all="ignore"):
@@ -392,8 +392,8 @@ def _decide(numbers, several, measured, is_permuted):
     criterion = stability * np.sqrt(np.maximum(score, 0.0))
     best = _smallest_as_good(criterion)
     mean_score = score.mean(axis=0)
-    # A few splits give a poor estimate of the variance of the score, so the variances for this
-    # and all smaller numbers are averaged. For larger numbers the variance is larger.
+    # A few splits give a poor estimate of the variance of the score, so the variances for the
+    # best and all smaller numbers are averaged. For larger numbers the variance is larger.
     spread = np.sqrt(
         sum(
             scores[:, : best + 1].var(axis=0, ddof=1).mean()

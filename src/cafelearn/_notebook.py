@@ -148,7 +148,7 @@ def _text(x, y, value, anchor="end"):
 
 
 def _short(mass):
-    """Format a size in at most six characters."""
+    """Format a size in a few characters."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if mass >= unit:
             return f"{mass / (1e3 if name == 'k' else unit):.3g}{name}"

@@ -10,7 +10,7 @@ import time
 
 
 def end_with(parent):
-    """End this process soon after the process that started it, with the id `parent`, ends.
+    """End this process soon after its parent, the process with the id `parent`, ends.
 
     If the parent has already ended, end immediately. On systems other than POSIX, do nothing.
     """

@@ -271,9 +271,9 @@ def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataF
 
     `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
     (variable, category) for each column. The category is None for numbers; otherwise the
-    column is 1 for rows of this category and 0 for others. `units` maps the names of variables
-    that are days since 1970-01-01 to "date", and of those that are numbers of days to
-    "duration".
+    column is 1 for rows of this category and 0 for others. `units` maps the name of a variable
+    to "date" if its values are days since 1970-01-01, and to "duration" if they are numbers of
+    days.
     """
     k, m = weights.shape
     whole = _overall(sums)
@@ -335,7 +335,7 @@ def _order(difference):
 def decimals_for(spread) -> int | None:
     """Return the number of decimals needed to show a quarter of the spread.
 
-    Return None if the spread is 0 or infinite.
+    Return None unless the spread is positive and finite.
     """
     if not 0 < spread < np.inf:
         return None

@@ -1,4 +1,4 @@
-"""Progress of fits and of the command.
+"""Progress of fits and of the `cafe` command.
 
 It is shown as a bar on terminals and in notebooks, and as occasional lines on other streams.
 """
@@ -13,7 +13,8 @@ SECONDS = 10  # seconds between two lines, if there is no bar
 REDRAW = 0.1  # seconds between two updates of a bar
 WIDTH = 32  # length of a bar in characters; on narrow terminals it is shorter
 # Function that shows the progress, or None. Its arguments are the number of completed steps,
-# the total number of steps and the name of the phase. It is called in the caller's thread.
+# the total number of steps and the name of the phase. It is called in the thread that called
+# `fit`.
 PROGRESS: ContextVar = ContextVar("progress", default=None)
 # Name of the current phase of the fit.
 PHASE: ContextVar = ContextVar("phase", default="starts")
@@ -130,7 +131,7 @@ class Bar:
 
 
 class Lines:
-    """Progress as a line from time to time; with `keep`, also at the end of each phase."""
+    """Progress as occasional lines; with `keep`, also one line at the end of each phase."""
 
     def __init__(self, tell, keep=True, seconds=None):
         self.tell, self.keep = tell, keep

@@ -14,7 +14,7 @@ SHORTEST = 1e-3
 def rescale_rows(X, labels, weights, centers, rescaling="origin", out=None):
     """Compute ``w * x`` ("origin") or ``z + (w / max(w)) * (x - z)`` ("centroid").
 
-    w are the weights, and z is the centre, of the row's cluster. `out` may be `X` itself.
+    Here w and z are the weights and the centre of the row's cluster. `out` may be `X` itself.
     """
     weights = weights.astype(X.dtype)
     if rescaling == "origin":
@@ -44,7 +44,7 @@ def beside_distances(X, distances, shortest, scales=(1.0, 1.0)):
 
 
 def balancing_scales(variances, n_features):
-    """Return the two scales that give rows and log distances a total variance of 1.
+    """Return the divisors that bring rows and log distances to a total variance of 1 each.
 
     The first `n_features` of the `variances` are those of the rows.
     """

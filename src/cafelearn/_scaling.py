@@ -185,7 +185,7 @@ def fit_scaler(scaler, X, sample_weight=None):
 
 
 def in_units_of_data(scaler, units):
-    """Convert a StandardScaler that was fitted to rows times `units` to the rows themselves."""
+    """Convert the statistics of a StandardScaler from rows times `units` to the rows."""
     with np.errstate(over="ignore", under="ignore"):
         if scaler.mean_ is not None:
             scaler.mean_ = scaler.mean_ / units

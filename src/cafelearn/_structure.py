@@ -1,4 +1,4 @@
-"""Permutation test for cluster structure; the null hypothesis is independent variables."""
+"""Permutation test for cluster structure; the null hypothesis is independence of variables."""
 
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class Structure(NamedTuple):
 
     @property
     def z(self):
-        """Number of standard deviations between the score and the mean score of the copies."""
+        """Number of standard deviations by which the score exceeds the mean of the copies."""
         return (self.score - self.mean) / self.deviation
 
     @property
@@ -44,14 +44,14 @@ class Structure(NamedTuple):
 
 
 def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=None):
-    """Compare the best score of quick fits to `X` with those of fits to permuted copies.
+    """Compare the best score of quick fits to `X` with that of quick fits to permuted copies.
 
     In a copy, each variable is permuted independently of the others; the columns of a variable
     are permuted together. This keeps the distribution of each variable and removes all
-    dependence between variables. `labels` are the variables of the columns; if no variable has
-    several columns, one-hot encoded variables are detected. Return None if the test does not
-    apply: if there is one cluster, if there are no more rows than clusters, or if all columns
-    are constant.
+    dependence between variables. `labels` contains the variable of each column; if no variable
+    has several columns, one-hot encoded variables are detected. Return None if the test does
+    not apply: if there is one cluster, if there are no more rows than clusters, or if all
+    columns are constant.
     """
     sampling, *seeds = seed.spawn(2 + n_permutations)
     if len(X) > ROWS:
@@ -79,7 +79,7 @@ def check_structure(X, n_clusters, n_permutations, seed, n_jobs=None, labels=Non
         for copy, part in zip(copies, parts, strict=True)
     ]
     copied = np.array(scores[1:])
-    # If all copies have the same score, the deviation is that of rounding errors.
+    # If all copies have the same score, use the deviation that rounding errors would cause.
     least = 1e-9 * max(1.0, abs(copied.mean()))
     return Structure(scores[0], copied.mean(), max(copied.std(ddof=1), least))
 
@@ -115,7 +115,7 @@ def quick_scaler(X, labels=None):
 
 
 def permuted_groups(X, codes=None):
-    """Return the groups of columns to permute together, those of each variable.
+    """Return the groups of columns to permute together, one group for each variable.
 
     If no variable has several columns, one-hot encoded variables are detected.
     """
@@ -127,7 +127,7 @@ def permuted_groups(X, codes=None):
 def one_hot_groups(X):
     """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
 
-    Rows with missing values in these columns are not counted.
+    Rows with missing values in these columns are ignored.
     """
     groups, start, total = [], None, None
     for v, column in enumerate(X.T):

@@ -209,7 +209,7 @@ EXTREME_EXPONENT, COUNT_EXPONENT = 480, 200
 def ordinary_units(low, high):
     """Return factors that bring columns of extreme values near 1; None if no column is extreme.
 
-    The factors are powers of two, and 1 for the other columns.
+    The factors are powers of two. The factor of a column without extreme values is 1.
     """
     peak = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
     exponents = np.frexp(peak)[1]
@@ -221,7 +221,7 @@ def ordinary_units(low, high):
 
 
 def check_unscaled(low, high, estimator):
-    """Raise if the squares of values that are not scaled leave the range of floats."""
+    """Raise if the squares of unscaled values would leave the range of floats."""
     peaks = np.maximum(np.abs(low), np.abs(high))
     units = ordinary_units(low, high)
     largest = int(np.argmax(peaks))
@@ -235,10 +235,11 @@ def check_unscaled(low, high, estimator):
 
 
 def countable_weights(sample_weight):
-    """Return weights, divided by a power of two if products of them would overflow.
+    """Return weights, divided by a power of two if their products would overflow.
 
-    The score treats weights as numbers of rows, so it depends on their size. Weights that are
-    divided remain so large that the prior and the penalty of the score are negligible.
+    The score treats weights as numbers of rows, so it depends on their size. Even after the
+    division, the weights are so large that the prior and the penalty of the score are
+    negligible.
     """
     exponent = int(np.frexp(sample_weight.max())[1])
     if exponent <= COUNT_EXPONENT:

@@ -16,8 +16,9 @@ from cafelearn._variables import largest_sums, several_columns, sum_over_variabl
 def scaling_key(candidate, codes):
     """Return a key that is equal for candidates with the same scaled rows.
 
-    `codes` has the number of each column's variable, or is None. With "range" and a variable of
-    several columns, the scaled rows depend on p, because the diameter does.
+    `codes` contains the index of each column's variable, or is None if every column is a
+    variable. With "range" and a variable of several columns, the scaled rows depend on p,
+    because the diameter does.
     """
     by_p = _is_named(candidate.scaling, "range") and several_columns(codes).any()
     return id(candidate.scaling), candidate.p if by_p else None
@@ -44,8 +45,8 @@ def fit_scalers(candidates, X, sample_weight=None, codes=None):
 def scale_as_one(scaler, candidate, codes, low, high, sums):
     """Adjust the fitted scaler of a candidate to scale the columns of each variable jointly.
 
-    Only "range" and "standard" are adjusted, not custom scalers. `low`, `high` and `sums` are
-    the extrema and the `largest_sums` of the rows.
+    Only the scalings "range" and "standard" are adjusted; custom scalers are left unchanged.
+    `low` and `high` are the extrema of each column, and `sums` is the result of `largest_sums`.
     """
     several = several_columns(codes)
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
@@ -60,8 +61,8 @@ def scale_as_one(scaler, candidate, codes, low, high, sums):
         diameter = np.where(varies, farthest, 1.0) ** (1 / candidate.p)
         scaler.range_ = (scaler.range_ * diameter).astype(scaler.range_.dtype)
     elif _is_named(candidate.scaling, "standard"):
-        # Variances are divided by squared ranges, so that those of columns in different units
-        # can be added.
+        # Variances are divided by squared ranges, because variances in different units cannot
+        # be added.
         variance = np.zeros(len(span))
         if ordinary_units(low, high) is None:
             np.divide(scaler.var_, (2 * span) ** 2, out=variance, where=varies)

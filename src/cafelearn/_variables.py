@@ -1,7 +1,7 @@
 """Variables: groups of columns that share one weight in each cluster.
 
-The argument `codes` has the number of each column's variable, or is None if every column is a
-variable.
+The argument `codes` contains the index of each column's variable, or is None if every column
+is a variable.
 """
 
 import numpy as np
@@ -10,14 +10,15 @@ from sklearn.utils import gen_batches
 
 # Rows per batch.
 ROWS = 65_536
-# Separator of variable and category in the names of TableEncoder.
+# Separator of variable and category in the column names that TableEncoder makes.
 SEPARATOR = "="
 
 
 def set_variables(estimator):
     """Set `feature_groups_`: the name of each column's variable, or None without groups.
 
-    Call it after the validation of the data, which sets the number and the names of columns.
+    Call this after validating the data, because the validation sets the number and the names
+    of the columns.
     """
     given = estimator.feature_groups
     if given is None:
@@ -64,7 +65,7 @@ def codes_of(labels):
 
 
 def variable_codes(estimator):
-    """Return the number of each column's variable, or None without groups."""
+    """Return the index of each column's variable, or None without groups."""
     labels = getattr(estimator, "feature_groups_", None)
     return None if labels is None else codes_of(labels)
 
@@ -118,11 +119,11 @@ def sum_over_variables(values, codes):
 
 
 def largest_sums(X, low, high, codes):
-    """Compute, for each variable, the largest sum of its columns in a row.
+    """Return the largest row sum of the columns of each variable.
 
-    The columns are first scaled from [low, high] to [0, 1]. The sum is 1 for a one-hot encoded
-    variable, and defined as 1 for a variable of one column. Missing values count as 0. Results
-    for disjoint rows can be merged by taking the maximum.
+    The columns are first scaled from [low, high] to [0, 1]. The result is 1 for a one-hot
+    encoded variable, and is defined as 1 for a variable of one column. Missing values count as
+    0. Results for disjoint sets of rows can be merged by taking the maximum.
     """
     found = np.ones(codes.max() + 1)
     for g in np.unique(codes[several_columns(codes)]):

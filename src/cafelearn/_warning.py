@@ -20,9 +20,9 @@ WARNED = "__cafelearn_warned__"
 def warn_caller(message, category=UserWarning, once=False):
     """Warn at the innermost line outside of this package, scikit-learn and joblib.
 
-    With `once`, a message is shown once per line, as by Python's "default" action. Python's own
-    record of shown warnings does not suffice: scikit-learn's checks change the warning filters,
-    and this clears the record.
+    With `once`, a message is shown once per line, as with Python's action "default". Python's
+    own record of shown warnings does not suffice: scikit-learn's checks change the warning
+    filters, which clears the record.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGES):

@@ -111,9 +111,9 @@ def check_weights(model, names=None):
         yield Finding(
             "one-feature",
             SEVERE if 2 * len(alone) >= k else NOTE,
-            f"In {len(alone)} of {k} clusters one {what} ({shown}"
-            f"{', ...' if len(alone) > 3 else ''}) has {DOMINANT:.0%} of the weight or more; a "
-            "larger p or dispersion_offset spreads the weight.",
+            f"In {len(alone)} of {k} clusters, a single {what} has at least {DOMINANT:.0%} of "
+            f"the weight ({what} {shown}{', ...' if len(alone) > 3 else ''}); a larger p or "
+            "dispersion_offset spreads the weight.",
         )
     offset, finite = model.dispersion_offset, D[np.isfinite(D)]
     # Divide first: the sum of huge dispersions may overflow.
@@ -170,7 +170,7 @@ def check_choice(candidates, family):
             "uniform",
             NOTE,
             "Weighting does not help here: equal weights were chosen, so the clusters are "
-            "those of k-means without weights.",
+            "those of (Minkowski) k-means without weights.",
         )
     others = candidates.iloc[family]
     others = others[~others["chosen"]]

@@ -1,9 +1,9 @@
 """Fits to Dask arrays and dataframes that are larger than memory or spread over a cluster.
 
 The estimators accept Dask collections directly. Each pass over the data serves all running
-starts of all candidates. The blocks stay on their workers, which return sums over rows, and
-the client merges these sums. With a :class:`distributed.Client` the passes run on its cluster,
-otherwise on threads.
+starts of all candidates. The blocks stay on their workers, which sum over their rows and merge
+the sums, so that the client receives a single result. With a :class:`distributed.Client` the
+passes run on its cluster, otherwise on threads.
 
 Examples
 --------

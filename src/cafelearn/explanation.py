@@ -64,9 +64,10 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         value and the centres are those of the encoded column of this category.
 
         The ``attrs`` of the frame are ``first`` and ``second`` (the two clusters),
-        ``first_distance``, ``second_distance``, ``margin`` (1 minus their ratio), ``p`` and
-        ``units``. ``units`` is a dict from variables of a TabularCAFE to "date", for days since
-        1970-01-01, or "duration", for numbers of days.
+        ``first_distance``, ``second_distance``, ``margin`` (1 minus the ratio of the two
+        distances), ``p`` and ``units``. ``units`` is a dict that maps variables of a
+        TabularCAFE to "date" (values are days since 1970-01-01) or "duration" (values are
+        numbers of days).
 
     See Also
     --------
@@ -151,7 +152,8 @@ def values_shown(found: pd.DataFrame) -> pd.DataFrame:
             own = category if numbers[0] > 0 else f"not {category}"
             rows.append([own, *(f"{category} {percent(share)}" for share in numbers[1:])])
         elif unit is not None:
-            # Show the time of day if the value and the centres are within a few days.
+            # If the value and the centres are within a few days, show dates with the time of
+            # day, and durations with one decimal.
             decimals = 1 if np.nanmax(numbers) - np.nanmin(numbers) < FEW_DAYS else 0
             rows.append([_known(x, amount_in(unit, x, decimals)) for x in numbers])
         else:
@@ -164,7 +166,7 @@ def _known(number, text):
 
 
 def _terms(x, centers, weights, p, gaps=None):
-    """Compute the terms of both distances, and the power of two by which x was multiplied.
+    """Compute the terms of both distances, and the power of two that x was multiplied by.
 
     The power is 1 unless the terms would overflow or underflow. A missing value counts as the
     distance given in `gaps`.
@@ -195,7 +197,7 @@ def _by_variable(found, codes, variables):
     """Reduce `found` from one row per feature to one row per variable.
 
     The terms are summed over the features of a variable. All other columns are those of the
-    feature with the largest value. For a one-hot variable, this is the row's category.
+    feature with the largest value: for a one-hot variable, the row's category.
     """
     terms = found[TERMS].groupby(codes).sum()
     value = found["value"].to_numpy()

@@ -32,20 +32,20 @@ ROWS = 65_536
 TIE = 1e-9
 # The smallest or largest value of a feature is an atom if at least this share of rows has it.
 ATOM = 0.1
-# The prior of a cluster counts as PRIOR rows, whose shares at the atoms are those of all rows.
-# It adds SCATTER to the sum of squared deviations of each feature.
+# The prior acts like PRIOR additional rows in each cluster, spread over the atoms as all rows
+# are. It adds SCATTER to the sum of squared deviations of each feature.
 PRIOR, SCATTER = 4.0, 3.0
 
 
 class Frame(NamedTuple):
     """Statistics of all rows, by which rows are standardised before they are summed."""
 
-    mean: np.ndarray  # (m,) in `units`
-    scale: np.ndarray  # (m,) standard deviation in `units`; 1 for constant features
-    low: np.ndarray  # (m,)
-    high: np.ndarray  # (m,)
+    mean: np.ndarray  # (m,) mean of the rows times `units`
+    scale: np.ndarray  # (m,) their standard deviation; 1 for constant features
+    low: np.ndarray  # (m,) smallest value of the rows themselves
+    high: np.ndarray  # (m,) largest value
     atoms: np.ndarray  # (2, m) whether the smallest and the largest value count as atoms
-    one_hot: np.ndarray | None = None  # (m,) number of each column's one-hot variable, or -1
+    one_hot: np.ndarray | None = None  # (m,) index of each column's one-hot variable, or -1
     units: np.ndarray | None = None  # (m,) powers of two, see `ordinary_units`; None: all 1
 
     def standardise(self, X):
@@ -58,11 +58,12 @@ def _in_units(X, units):
 
 
 def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=None):
-    """Make the Frame of rows with these moments and extrema; the moments are in `units`.
+    """Make the Frame of rows with these moments and extrema.
 
+    The moments are those of the rows times `units`; the extrema are those of the rows.
     `shares`, of shape (2, m), are the shares of the rows at the smallest and at the largest
-    value of each feature. `codes` has the number of each column's variable, or is None without
-    groups. `sums` are the `largest_sums` of the rows.
+    value of each feature. `codes[v]` is the index of the variable of column v; `codes` is None
+    without groups. `sums` are the `largest_sums` of the rows.
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     scale = np.sqrt(np.where(low == high, 1.0, variance))
@@ -79,10 +80,10 @@ def make_frame(mean, variance, low, high, shares, codes=None, sums=None, units=N
 
 
 def _one_hot(codes, sums, only_two):
-    """Find the one-hot variables and return the number of each column's variable.
+    """Return the index of the one-hot variable of each column, or -1 for other columns.
 
     The columns of a one-hot variable have two values each, and in each row at most one column
-    has its larger value. Other columns get -1. Return None if no variable is one-hot.
+    has its larger value. Return None if no variable is one-hot.
     """
     several = several_columns(codes)
     if not several.any():
@@ -93,7 +94,7 @@ def _one_hot(codes, sums, only_two):
 
 
 def frame_of(X, sample_weight=None, codes=None):
-    """Make the Frame of rows in memory; `codes` has the number of each column's variable."""
+    """Make the Frame of rows in memory; `codes[v]` is the index of the variable of column v."""
     low, high = X.min(axis=0), X.max(axis=0)
     gaps = np.isnan(low)
     if gaps.any():
@@ -126,7 +127,7 @@ def gaps_differ(X, codes):
 
 
 def count_extremes(X, mass, low, high):
-    """Return the mass (sum of weights) of the rows at the extremes of each feature, (2, m)."""
+    """Return the mass (sum of weights) of the rows at each feature's extremes; shape (2, m)."""
     return np.stack([mass @ (low == X), mass @ (high == X)])
 
 
@@ -317,8 +318,8 @@ def likelihood_score(
         Weight of each row; an integer weight is equivalent to repeating the row.
     feature_groups : array-like of shape (n_features,), default=None
         One label per feature; features of one variable have the same label. The columns of a
-        one-hot encoded variable are scored as one distribution over its categories. Without
-        labels, they are scored as independent binary features.
+        one-hot encoded variable are scored as one distribution over its categories. With
+        ``None``, they are scored as independent binary features.
 
     Returns
     -------

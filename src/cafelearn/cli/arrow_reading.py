@@ -20,8 +20,8 @@ EXPANDED, ROWS = 128 << 20, 65_536
 # Python object, or an object that contains other objects.
 NUMBER, TEXT, OBJECT, NESTED = 16, 64, 128, 256
 FEATHER = b"ARROW1\0\0"
-PARTS = "If this size is correct, put the file in a directory to read it in parts."
-GROUPS = "If this size is correct, write the file with smaller row groups."
+PARTS = "If the table really is this large, put the file in a directory to read it in parts."
+GROUPS = "If the table really is this large, write the file with smaller row groups."
 
 
 def read_arrow(path, kind):
@@ -44,7 +44,7 @@ def read_row_group(path, number, columns):
 
 @contextmanager
 def reading(path, kind):
-    """Convert Arrow's errors in the body to a one-line ValueError that names the file."""
+    """Convert errors of Arrow in the `with` block to a one-line ValueError with the path."""
     try:
         import pyarrow as pa
     except ImportError as error:

@@ -11,8 +11,8 @@ from cafelearn.cli.tables import make_table
 
 EXPONENTS = (2.0, 1.1, 1.5, 3.0)
 ROUNDS = 3
-# Largest number of iterations of a timed fit of k-means and of mwk-means: enough to measure the
-# time, and few enough that most fits do not converge earlier.
+# Largest number of iterations of a timed fit of k-means (LLOYD) and of mwk-means (OURS): enough
+# to measure the time, and few enough that most fits do not converge earlier.
 LLOYD = 31
 OURS = 9
 

@@ -32,8 +32,8 @@ def demo(
 ):
     """Compare k-means, PCA and CAFE on the wine data with noise in some cultivars.
 
-    Each measurement gets noise in one cultivar and is unchanged in the other two. CAFE computes
-    a weight for each measurement in each cluster.
+    Each measurement gets noise in one cultivar and is unchanged in the other two.
+    CAFE computes a weight for each measurement in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
         from cafelearn._files import check_output
@@ -72,7 +72,7 @@ def _noisy(seed):
 
 
 def _compare(run, X, y, seed, jobs):
-    """Fit CAFE and other methods, show their agreement with the cultivars; return the CAFE."""
+    """Fit CAFE and other methods, show their agreement with the cultivars, and return CAFE."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import PCA
     from sklearn.metrics import adjusted_rand_score

@@ -157,9 +157,9 @@ def tables(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Print Tables 1 and 2 of the paper with our values, the published values and z.
+    """Print Tables 1 and 2 of the paper with the computed values, the published values and z.
 
-    z is the difference of both values divided by its standard error.
+    z is the difference of the two values divided by its standard error.
     """
     with session("tables", quiet, as_json, debug) as run:
         from cafelearn.experiments import read_results

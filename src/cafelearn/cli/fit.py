@@ -17,7 +17,7 @@ from cafelearn.cli.session import session
 OUTPUT = "Output"
 COLUMNS = "Columns"
 METHOD = "Method"
-MANY = "Comma-separated or repeated. [default: several]"
+MANY = "Comma-separated or repeated; several by default."
 
 
 Extractor = StrEnum("Extractor", {name: name for name in EXTRACTORS})  # type: ignore[misc]
@@ -184,8 +184,8 @@ def fit(
 ):
     """Cluster the rows of a table, weight its features and extract new ones.
 
-    Text columns become categories, and dates become numbers. Identifiers, free text and
-    constant columns are left out. Rows are numbered from 0.
+    Text columns become categories, and dates become numbers. Identifiers,
+    free text and constant columns are left out. Rows are numbered from 0.
     """
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header, thousands)
@@ -252,7 +252,7 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
 
 
 def _set_columns(estimator, frame, label):
-    """Set the columns given as options on the estimator.
+    """Pass the column names given as options to the estimator.
 
     Raise ValueError if --label or --id names no column of the table.
     """

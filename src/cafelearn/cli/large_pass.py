@@ -94,8 +94,9 @@ def read(run, data, tell):
 def over_parts(run, function, large, *arguments, out=None, force=False):
     """Return ``function(frame, first, path, *arguments)`` for each part, in order.
 
-    `first` is the number of the part's first row. `path` is the file for the part's features,
-    or None if `out` is None. The directory `out` is created after all parts have been written.
+    `first` is the index of the part's first row. `path` is the file for the part's features, or
+    None if `out` is None. The files are written to a temporary directory, which is renamed to
+    `out` after the last part.
     """
     import dask
 

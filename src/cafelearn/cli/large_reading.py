@@ -115,7 +115,7 @@ def _parquet_files(path):
 def _pieces(files, remark):
     """Group the row groups of all files into partitions.
 
-    Return the row groups of each partition as pairs (file, number of the row group), the
+    Return the row groups of each partition as pairs (file, index of the row group), the
     number of rows in each partition, and the schema.
     """
     pieces, lengths, size, schema, largest = [], [], PARTITION, None, 0
@@ -230,10 +230,7 @@ def _open_zarr(path):
 
 
 def _needed_by_zarr(array):
-    """Estimate the bytes needed to list all chunks and to read all columns of one row range.
-
-    The row range is that of one chunk.
-    """
+    """Estimate the bytes needed to list all chunks and read all columns of a chunk's rows."""
     shape, chunk = array.shape, getattr(array, "shards", None) or array.chunks
     n_chunks = math.prod(-(-length // each) for length, each in zip(shape, chunk, strict=True))
     rows = min(chunk[0], shape[0]) if shape else 0

@@ -42,7 +42,7 @@ def transform(run, estimator, large, id_column, out, force):
 
 
 class Unseen(NamedTuple):
-    """Categories of a column in one part that did not occur in the fit."""
+    """Categories of a column that occur in one part but did not occur in the fit."""
 
     n_rows: int  # number of rows with such a category
     texts: list  # up to MOST_TEXTS distinct categories
@@ -78,7 +78,7 @@ def _unseen(column, known):
 
 
 def _remark_unseen(run, encoder, parts):
-    """Remark on unknown categories in the words of the encoder's warning."""
+    """Remark on unknown categories, in the words of the encoder's warning."""
     for name in encoder.categories_:
         found = [part.unseen[name] for part in parts if name in part.unseen]
         if not found:

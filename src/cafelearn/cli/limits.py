@@ -21,10 +21,11 @@ LINE_ENDS = (b"\n", b"\r")
 
 
 def check_memory(path, needed, advice=""):
-    """Raise ValueError if a table needs too much memory for its file or for this computer.
+    """Raise ValueError if a table needs too much memory for its file size or for this computer.
 
-    `needed` is the estimated memory in bytes, for one part if the table is read in parts.
-    `advice` is a sentence appended to the error if the table is too large for its file.
+    `needed` is the estimated memory of the table in bytes or, if the table is read in parts,
+    that of one part. `advice` is a sentence appended to the error if the table is too large for
+    its file.
     """
     if needed > memory():
         raise ValueError(

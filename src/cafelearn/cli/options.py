@@ -46,12 +46,12 @@ Delimiter = Annotated[
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="The decimal point, '.' or ','. [default: .]", rich_help_panel=READING),
+    typer.Option(help="The decimal point, '.' (default) or ','.", rich_help_panel=READING),
 ]
 Thousands = Annotated[
     str | None,
     typer.Option(
-        help="The thousands separator, ',' or '.'; detected by default. With none, numbers "
+        help="The thousands separator, ',' or '.'; detected by default. With 'none', numbers "
         "with separators are read as text.",
         rich_help_panel=READING,
     ),
@@ -133,7 +133,7 @@ def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousand
 def for_new_rows(reading, found):
     """Return the options that a model stores, so that new rows are read like those of the fit.
 
-    `found` contains the guesses of `read_table`, the entry "found" of its `trace`.
+    `found` is the entry "found" of the `trace` of `read_table`: what it detected in the file.
     """
     return {
         "decimal": reading.decimal,

@@ -30,7 +30,7 @@ class Page(NamedTuple):
 
 
 def pages_of(path, metadata, groups):
-    """Yield the number and the pages of each column of each row group in `groups`.
+    """Yield the index and the pages of each column of each row group in `groups`.
 
     `metadata` is pyarrow's metadata of the file. Raise ValueError if a header is damaged.
     """
@@ -57,7 +57,7 @@ def pages_of(path, metadata, groups):
 def _check_sizes(path, file, metadata):
     """Raise ValueError if size statistics do not match their columns.
 
-    Arrow would abort the process.
+    Arrow would abort the process on such a file.
     """
     file.seek(-8, io.SEEK_END)
     length = int.from_bytes(file.read(4), "little")

@@ -35,7 +35,7 @@ class Session:
     def __init__(self, command, quiet=False, as_json=False, debug=False):
         self.command, self.quiet, self.as_json, self.debug = command, quiet, as_json, debug
         self.facts = {"command": command, "remarks": []}
-        self.lost = None  # the error that broke standard output
+        self.lost = None  # the first error in writing to standard output
         # Commands print their own notes instead of the log messages.
         logging.getLogger("cafelearn").setLevel(logging.ERROR)
 
@@ -95,7 +95,7 @@ class Session:
 
     @contextmanager
     def _outliving(self, stream):
-        """Silence a stream that can no longer be written, so that the command continues."""
+        """Silence a stream that can no longer be written to, so that the command continues."""
         try:
             yield
         except OSError as error:
@@ -207,7 +207,7 @@ def _words(error):
 
 
 def _plain(value):
-    """Convert facts to JSON types: NumPy numbers to numbers, paths to text, NaN to null."""
+    """Convert facts to JSON types; NaN and infinite numbers become null, paths become text."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

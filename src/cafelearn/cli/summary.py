@@ -25,7 +25,7 @@ SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
 
 @contextmanager
 def findings_shown_here():
-    """Suppress warnings of severe findings in the body, because `show_fit` prints them."""
+    """Suppress warnings of severe findings in the `with` block: `show_fit` prints them."""
     from cafelearn.diagnosis import DiagnosisWarning
 
     with warnings.catch_warnings():
@@ -163,7 +163,14 @@ def _show_numbers(out, numbers):
     tried = [row["n_clusters"] for row in numbers]
     out.say(f"Chose k = {chosen} by stability and score (tried {_ranges(tried)})")
     table = make_table(
-        ">k", ">stability", ">spread", ">permuted", ">score", ">permuted", ">criterion", ""
+        ">k",
+        ">stability",
+        ">spread",
+        ">stability, permuted",
+        ">score",
+        ">score, permuted",
+        ">criterion",
+        "",
     )
     for row in numbers:
         stability = [row[name] for name in ("stability", "spread", "permuted_stability")]

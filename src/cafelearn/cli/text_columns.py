@@ -14,7 +14,7 @@ from cafelearn._words import listed
 
 # Numbers with a decimal comma and no thousands separators.
 COMMA_NUMBER = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
-# Numbers with thousands separators; the key is the decimal point.
+# Numbers with thousands separators; the key is the decimal separator.
 GROUPED = {
     ".": re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?"),
     ",": re.compile(r"[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?"),
@@ -23,7 +23,7 @@ GROUPED = {
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+(\.[0-9]{3})*,[0-9]+")
 # Numbers whose commas cannot be decimal commas.
 CONTRARY = re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]+)")
-# Numbers with one comma, before three digits: thousands or decimals.
+# Numbers with one comma, followed by three digits: it may separate thousands or decimals.
 ONE_GROUP = re.compile(r"[+-]?[0-9]+,[0-9]{3}")
 DIGITS = re.compile(r"[+-]?[0-9.,]+")
 TRUTH = {"true": True, "false": False}
@@ -58,8 +58,8 @@ class Texts:
         if self.are_groups_text:
             self.is_grouped[:] = False
         only = self.is_grouped & self.which(ONE_GROUP.fullmatch)
-        # If all values have one comma, before three digits, it may be a decimal comma, except
-        # in files delimited by commas.
+        # If all values have one comma, followed by three digits, it may be a decimal comma,
+        # except in files delimited by commas.
         self.is_unclear = (
             reading.thousands is None
             and reading.decimal == "."
@@ -134,7 +134,7 @@ def unused_columns(reading, columns):
 
 
 def tidy(frame, reading, delimiter, remark):
-    """Convert text columns in place; return the guesses needed to read new rows alike.
+    """Convert text columns in place; return the guesses needed to read new rows the same way.
 
     The entries "texts" and "dates" contain, by column, the texts read as missing values and the
     formats of dates. The entry "thousands" is the thousands separator, if there is one.

@@ -14,7 +14,7 @@ KINDS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-# Spreadsheets evaluate cells that begin with one of these as formulas (OWASP, CSV injection).
+# In spreadsheets, a cell that begins with one of these is a formula (OWASP, CSV injection).
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Entry:
-    """Description of a data set, its classes in the order of their codes, and categories.
+    """A data set: its description, its classes in the order of their codes, and its categories.
 
     `categories` maps the name of each categorical attribute to its values.
     """

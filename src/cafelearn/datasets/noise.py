@@ -49,7 +49,7 @@ def corrupt(
 
     See Also
     --------
-    cafelearn.theory.noise_suppression_bound : Upper bound of a noise pair's dispersion.
+    cafelearn.theory.noise_suppression_bound : Bound on a noise pair's rescaled dispersion.
 
     Notes
     -----

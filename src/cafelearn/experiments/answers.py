@@ -2,8 +2,8 @@
 
 A configuration is a data set under a regime of noise, see `cafelearn.experiments.regimes`. It
 has one or more versions, which differ in their random numbers. Methods are compared on the same
-versions: if a method failed on a version, the version is left out for all methods. All
-configurations have the same weight, regardless of their number of versions.
+versions: if a method failed on some versions of a configuration, these versions are left out
+for all methods. All configurations have the same weight, whatever their number of versions.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
     Returns
     -------
     results : DataFrame
-        A copy in which failed runs have no scores and times. Its additional column `accuracy`
+        A copy in which failed runs have no scores or times. Its additional column `accuracy`
         is the mean of `knn_5`, `knn_20`, `logistic_5` and `logistic_20`.
 
     Examples
@@ -236,7 +236,8 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     seconds : DataFrame
-        One row per method, one column per task; failed runs are left out.
+        One row per method, one column per task. Failed runs and the method "hindsight" are left
+        out.
 
     Examples
     --------

@@ -182,7 +182,7 @@ def _cells(values, digits, best):
     """Format the numbers of a row; missing ones are empty.
 
     With `best`, print the highest score in bold, and all scores that round to the same number.
-    "hindsight" does not compete.
+    The score of "hindsight" is never bold and does not count as the highest.
     """
     texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
     rivals = texts.drop(ORACLE, errors="ignore")

@@ -1,8 +1,8 @@
 """Compare results with the paper's tables, and the methods with each other.
 
 A configuration is a data set at one noise level and one noise scale; it has several noisy
-versions. A cell is one method in one configuration. A pair is an extractor (PCA, NMF or ICA)
-with CAFE, and the same extractor without CAFE, its baseline.
+versions. A cell is one method in one configuration. A pair consists of an extractor (PCA, NMF
+or ICA) with CAFE and its baseline, the same extractor without CAFE.
 
 Two methods are compared on the same versions: a version that one of them lacks is left out for
 both.
@@ -37,7 +37,7 @@ __all__ = [
 
 # For each extractor of the paper, the method with CAFE and its baseline.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
-# Methods whose differences are tested, unless one of them was not run.
+# Two methods at a time: their difference is tested if both were run.
 HYPOTHESES = (
     *PAIRS.values(),
     *(
@@ -194,8 +194,8 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
 
     This is the paper's rule. Applied to the paper's tables, it gives 21 wins of 27 at the lower
     noise level and 27 of 27 at the higher. The sum is 48 of 54, as the paper states, and the
-    six losses are the exceptions that the paper lists. However, its text counts only five
-    exceptions, and 22 wins of 27 at the lower level.
+    six losses are the exceptions that the paper lists. However, the paper counts only five
+    exceptions and therefore 22 wins at the lower level.
 
     Parameters
     ----------

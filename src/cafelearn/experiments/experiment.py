@@ -26,7 +26,7 @@ class Experiment(ABC):
 
     file: str  # name of the file of records
     record: type
-    quick: object  # settings of the short runs that compile a method
+    quick: object  # settings of the short runs that compile a method's kernels
 
     @classmethod
     def key(cls):
@@ -52,7 +52,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def trial(self, sample):
-        """Return a small sample of the same kind, for short runs that compile a method."""
+        """Return a small sample of the same kind, for short runs that compile kernels."""
 
     def similar(self, sample):
         """Return a key that is equal for samples with about the same run time."""
@@ -63,7 +63,7 @@ class Experiment(ABC):
         """Predict the run time, up to a constant factor."""
 
     def own_seconds(self, record):
-        """Return the run time, without that of a shared result if another record has it."""
+        """Return the run time, without the shared result if another record includes it."""
         return record.seconds
 
     def try_share(self, sample, settings, data=None):
@@ -76,8 +76,8 @@ class Experiment(ABC):
     def run(self, sample, method, settings, shared=None, data=None):
         """Run one method on one sample; an exception becomes a failed record.
 
-        `shared` is the result of `try_share` and `data` that of `load`; both are computed here
-        if they are not given.
+        `shared` is the result of `try_share` and `data` that of `load`; each is computed here
+        if it is needed and not given.
         """
         if self.shares(sample, method) and shared is None:
             shared = self.try_share(sample, settings, data)
@@ -99,7 +99,7 @@ class Experiment(ABC):
         try:
             data = self.load(sample)
         except Exception:
-            data = None  # each run below loads again, and records the failure
+            data = None  # each run below tries again, and records a failure
         shared = None
         for method in methods:
             if self.shares(sample, method) and shared is None:

@@ -59,7 +59,7 @@ def _here(experiment, todo, settings, store):
 def _in_processes(experiment, todo, settings, store, n_jobs):
     """Use worker processes, which commit their own records.
 
-    If a worker dies, only its current run is lost.
+    If a worker dies, all runs in progress are lost; they are started again.
     """
     directory, losses = str(store.path.parent), 0
     # A worker ends when this process ends. It must start to watch this process before the slow

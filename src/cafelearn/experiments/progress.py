@@ -12,13 +12,13 @@ class Progress(NamedTuple):
 
     done: int  # including failed runs
     total: int
-    failed: int  # among the runs of this call
+    failed: int  # in the current call, not in earlier ones
     elapsed: float
     remaining: float | None  # None until a run has succeeded
 
 
 class Clock:
-    """Estimate the remaining time as the expected cost of the remaining runs over the speed.
+    """Estimate the remaining time: expected cost of the remaining runs divided by the speed.
 
     The cost of a run is its time on one core. The expected cost is the mean over the successful
     runs of the same method on similar samples. If there are none, it is the prediction of

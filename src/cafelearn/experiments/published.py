@@ -22,7 +22,7 @@ __all__ = [
     "published",
 ]
 
-# Columns that identify a configuration; the paper has 9 x 2 x 3 = 54 of them.
+# Columns that identify a configuration; the paper has 9 x 2 x 3 = 54 configurations.
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
 # Columns that identify a cell of the tables.
 CELL = [*CONFIGURATION, "method"]
@@ -97,7 +97,7 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
     caller : str
         Name of the caller for error messages.
     need_done : bool, default=False
-        Whether to raise if no run is done.
+        Whether to raise if no run is done and has an `ari`.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     of_theirs = (cells["published_std"] ** 2 + STD_ROUNDING) / PUBLISHED_VERSIONS
     difference = cells["ours"] - cells["published"]
     cells["z"] = difference / np.sqrt(of_ours + of_theirs + MEAN_ROUNDING)
-    # With n = 1, ours_std is missing, and therefore also z and the degrees of freedom.
+    # With n = 1, ours_std is missing, and so are z and the degrees of freedom.
     uncertainty = of_ours**2 / (cells["n"] - 1) + of_theirs**2 / (PUBLISHED_VERSIONS - 1)
     cells["degrees_of_freedom"] = (of_ours + of_theirs) ** 2 / uncertainty
     return cells[[*columns, "published", "published_std", "z", "degrees_of_freedom"]]
@@ -234,8 +234,8 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table : DataFrame
-        One row for all cells, then one per method, data set, noise level and noise scale.
-        Cells without a z are left out. The columns are:
+        One row for all cells, then one for each method, each data set, each noise level and
+        each noise scale. Cells without a z are left out. The columns are:
 
         - `by`, `group` : the column that defines the groups, and its value in this group;
           `by` is "all" in the first row;

@@ -1,8 +1,8 @@
 """Compare methods over many blocks: average ranks, critical difference and paired tests.
 
 A block is a configuration of an experiment, such as a data set at one level and one scale of
-noise. The methods are those of J. Demšar, "Statistical comparisons of classifiers over multiple
-data sets", Journal of Machine Learning Research 7, 2006.
+noise. The statistical procedures are those of J. Demšar, "Statistical comparisons of
+classifiers over multiple data sets", Journal of Machine Learning Research 7, 2006.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Average ranks of methods and groups without significant differences.
+    """Average ranks of methods, and the groups of methods without significant differences.
 
     Parameters
     ----------
@@ -294,16 +294,16 @@ def paired_tests(differences: Mapping[tuple[str, str], pd.Series]) -> pd.DataFra
     Parameters
     ----------
     differences : dict of (str, str) to Series
-        For each pair of methods, the differences of their scores in each block. Pairs
-        without blocks are left out.
+        For each pair (method, other), the score of the first minus that of the second in each
+        block. Pairs without blocks are left out.
 
     Returns
     -------
     tests : DataFrame
-        One row per pair: the methods, `method` and `other`; the number of blocks,
-        `configurations`; the numbers of blocks that `method` `wins` and `loses`;
-        `mean_difference` and `median_difference`; and the `statistic`, the two-sided `p_value`
-        and the adjusted p-value, `p_holm`.
+        One row per pair, with the columns `method` and `other`; `configurations`, the number of
+        blocks; `wins` and `loses`, the numbers of blocks in which `method` has the higher and
+        the lower score; `mean_difference` and `median_difference`; and the `statistic`, the
+        two-sided `p_value` and the adjusted p-value, `p_holm`.
 
     Notes
     -----

@@ -56,7 +56,7 @@ def case_data(case: Case) -> Labelled:
         - "pairs LEVEL/SCALE": the paper's noise, see :func:`~cafelearn.datasets.corrupt`. For
           the paper's data sets, the data are those of its experiment, see
           :func:`~cafelearn.experiments.noisy_data`.
-        - "columns": as many columns of uniform noise as there are features are appended.
+        - "columns": columns of uniform noise are appended, as many as there are features.
         - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of
           the feature's range, is added to 40% of the (class, feature) pairs.
         - "zeros": in 40% of the (class, feature) pairs, each value is replaced, with

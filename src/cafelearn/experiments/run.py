@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Expected seconds on one core per million entries of data; LITTLE is for all other methods.
-# Only the ratios matter, and only until a run of the method on the same data set has ended.
+# Only the ratios matter, and only until a run of the method on the same data set has succeeded.
 PRIOR = {
     "autoencoder": 90.0,
     "umap": 80.0,

@@ -22,7 +22,7 @@ class StoreError(OSError):
 
 
 class NoRunsError(StoreError, ValueError):
-    """There are no records, or they have other settings or are of another experiment."""
+    """There are no records, or they belong to other settings or to another experiment."""
 
 
 class Store:
@@ -34,7 +34,7 @@ class Store:
         The directory; it is created if it does not exist.
     settings : Settings, optional
         Settings of the runs, which must be those of all runs already in the directory. If
-        None, the directory must exist, and its settings are not checked.
+        None, the file of records must exist, and its settings are not checked.
     experiment : Experiment, default=GRID
         The experiment that the records belong to.
     """
@@ -130,8 +130,8 @@ class Store:
                 message += " The file is damaged; restore a copy, or move it away and restart."
             elif doing != "read" and _is_hindrance(error):
                 message += (
-                    " All committed runs are saved; restart when there is disk space and "
-                    "permission to write."
+                    " All committed runs are saved; restart when there is disk space, the file "
+                    "is writable and no other process has locked it."
                 )
             raise StoreError(message) from error
 
@@ -166,8 +166,8 @@ def read_results(source: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     source : str or path
-        A directory of :func:`run_grid`, or a CSV file, possibly compressed, with the columns
-        dataset, noise_level, noise_scale, version, method and ari.
+        A directory written by :func:`run_grid`, or a CSV file, possibly compressed, with the
+        columns dataset, noise_level, noise_scale, version, method and ari.
 
     Returns
     -------

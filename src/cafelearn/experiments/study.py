@@ -83,8 +83,8 @@ def read_study(source: str | PathLike[str]) -> pd.DataFrame:
     Parameters
     ----------
     source : str or path
-        A directory of :func:`run_study`, or a CSV file, possibly compressed, with the columns
-        dataset, regime, version, task, method and ari.
+        A directory written by :func:`run_study`, or a CSV file, possibly compressed, with the
+        columns dataset, regime, version, task, method and ari.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Ca
 
 STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
 # "hindsight" is not a clustering method: it selects the candidate of "cafe" that agrees best
-# with the classes, which is an upper bound for every selection rule.
+# with the classes. Its score is an upper bound for every selection rule.
 STUDY_METHODS = {
     "labels": (
         *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),

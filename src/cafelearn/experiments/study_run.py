@@ -1,4 +1,4 @@
-"""Runs of the comparison study: one method on one sample, a case and a task."""
+"""Runs of the comparison study: one method on one sample (a case and a task)."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -22,11 +22,11 @@ from cafelearn.experiments.experiment import Experiment, measuring
 from cafelearn.experiments.regimes import Case, case_data
 from cafelearn.experiments.study_plan import StudySample, StudySettings
 
-# Numbers of labelled rows of each class.
+# Numbers of labelled rows per class that the classifiers are trained on.
 N_LABELLED = (5, 20)
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)
 # Expected seconds on one core per million entries of data; LITTLE is for all other methods.
-# Only the ratios matter, and only until a run of the method on a similar sample has ended.
+# Only the ratios matter, and only until a run of the method on a similar sample has succeeded.
 PRIOR = {"paper": 30.0, "cafe": 60.0, "hindsight": 0.0, "gmm-full": 20.0, "gmm-diag": 5.0}
 LITTLE = 2.0
 
@@ -57,7 +57,7 @@ class StudyRecord(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The fit of CAFE that "cafe" and "hindsight" share."""
+    """The fit of CAFE that the methods "cafe" and "hindsight" share."""
 
     labels: np.ndarray
     candidates: list[np.ndarray]  # labels of each candidate
@@ -72,7 +72,7 @@ class Halves(NamedTuple):
 
     first: np.ndarray  # rows to fit to
     second: np.ndarray  # rows to classify
-    labelled: dict[int, np.ndarray]  # rows of `first` with labels, by their number per class
+    labelled: dict[int, np.ndarray]  # labelled rows of `first`, by their number per class
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the scale of the noise
 class _Table(NamedTuple):
     title: str
     methods: list[str]
-    rows: list[tuple]  # data set, scale, cells in the order of the methods (None: not run)
+    rows: list[tuple]  # data set, scale, cells in the order of the methods (None: no ARI)
     beside: bool  # whether cells also show the published mean and z
     versions: int  # most frequent number of versions of a cell
     failed: int  # number of failed runs
@@ -76,7 +76,7 @@ def render(results: pd.DataFrame, format: str = "text") -> str:
         not include all data sets, methods and versions.
     format : {"text", "md", "latex", "csv", "html"}, default="text"
         - "text": plain text. The best of a CAFE/baseline pair is marked with ``*`` and the
-          best of a row with ``_``. The next three formats print them bold and underlined.
+          best of a row with ``_``. The next three formats use bold and underlining instead.
         - "md": GitHub's Markdown.
         - "latex": a fragment that needs the packages booktabs and graphicx.
         - "html": a fragment. Cells have the attribute `data-sort`, for sorting, and the class
@@ -227,7 +227,7 @@ def label(name: str) -> str:
     Parameters
     ----------
     name : str
-        A name from the columns `dataset` and `method` of results.
+        A name from the column `dataset` or `method` of results.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from cafelearn.experiments.theory_study import N_FEATURES, WEIGHTS, TheoryStudy
 
 __all__ = ["draw_figures"]
 
-# Markers distinguish the exponents without colours.
+# Different markers, so that the exponents can be told apart without colour.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 STYLE = {
     "font.size": 10,
@@ -165,7 +165,7 @@ def _draw_objectives(axes, study, matplotlib):
 
 
 def _name_bounds(axes):
-    """Label the bounds where few markers are: at the top left and the bottom right."""
+    """Label the bounds where there are few markers: at the top left and the bottom right."""
     for text, place, shift, across, up in (
         ("upper bound", (0.01, 1), -3, "left", "top"),
         ("lower bound", (0.99, 0), 3, "right", "bottom"),

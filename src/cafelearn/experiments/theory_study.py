@@ -20,7 +20,7 @@ The paper leaves some details open. The choices here are:
 
 The normalised objective is the position of the objective between the bounds of Theorem 2. The
 paper reports means from 0.10 to 0.82, depending on p; this study finds 0.10 to 0.67. The paper
-does not specify its formula, so about 25 combinations of cluster separation, offset and formula
+does not specify the formula, so about 25 combinations of cluster separation, offset and formula
 were tried. The closest gives means from 0.10 to 0.81. It fits the clusterings with
 ``dispersion_offset="mean"`` and computes the objective by Lemma 1, without the offset
 (`lemma_objective`).

@@ -19,7 +19,9 @@ from cafelearn.experiments.study_plan import STUDY_DATASETS, STUDY_METHODS, coun
 
 
 def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
-    """Rank the methods over the configurations, without "hindsight".
+    """Rank the methods over the configurations.
+
+    "hindsight", which uses the classes, is left out.
 
     Parameters
     ----------
@@ -50,6 +52,8 @@ def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
 
 def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     """Find the best method of each configuration, and how far CAFE is behind it.
+
+    "hindsight", which uses the classes, is left out.
 
     Parameters
     ----------
@@ -185,7 +189,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_structure(results):
-    """Return the share of CAFE's fits to the nine sets without the finding "no-structure"."""
+    """Return the share of CAFE's fits to the nine sets that lack the finding "no-structure"."""
     fits = check_study(results, "must_hold").query(
         "task == 'labels' and method == 'cafe' and status == 'done'"
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 # The inverse of a Gram matrix with a larger condition number has hardly any correct digits.
 WORST_CONDITION = 1e12
-# A component this small, relative to the largest, is rounding error.
+# A component this small, relative to the largest, is treated as rounding error.
 SMALLEST_COMPONENT = 1e-12
 ROOT_EPSILON = np.sqrt(np.finfo(float).eps)
 
@@ -152,7 +152,7 @@ def _residual_norms(norm, H, cross, gram):
 
 
 def _change(old, new):
-    """Compute the largest change of an entry, relative to the largest entry, of each start."""
+    """Compute, for each start, the largest change of an entry relative to the largest entry."""
     change = np.subtract(new, old)
     np.abs(change, out=change)
     return change.max(axis=(1, 2)) / (ROOT_EPSILON + old.max(axis=(1, 2)))

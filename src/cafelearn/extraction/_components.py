@@ -38,5 +38,5 @@ def check_features(estimator, X):
 
 
 def dot(a, b):
-    """Compute the dot products of the rows of two arrays, over any leading axes."""
+    """Compute the dot products of corresponding rows of two arrays with any leading axes."""
     return np.einsum("...i,...i->...", a, b)

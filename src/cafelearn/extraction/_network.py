@@ -56,7 +56,7 @@ def layers(points, problem):
 
 
 def make_workspace(n_starts, problem):
-    """Allocate memory for :func:`loss` of up to `n_starts` starts."""
+    """Allocate memory for :func:`loss` to process up to `n_starts` starts at a time."""
     n_samples, n_columns = problem.rows.shape
     hidden = np.ones((n_starts, problem.n_components + 1, n_samples))
     output = np.empty((n_starts, n_columns - 1, n_samples))

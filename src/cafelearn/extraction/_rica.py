@@ -15,7 +15,7 @@ class Problem(NamedTuple):
     moments: np.ndarray  # rows.T @ rows / n_samples
     spread: float  # the trace of `moments`
     scale: float  # the divisor of the data
-    bound: float  # upper bound of the absolute features, in the units of the data
+    bound: float  # upper bound of the features' absolute values, in the units of the data
     weight: float  # weight of the reconstruction error
     contrast: bool  # whether the objective includes the contrast
 
@@ -25,7 +25,7 @@ def make_problem(X, weight, contrast):
     X = X.astype(np.float64)
     scale = np.max(np.abs(X))
     rows = X / scale if scale > 0 else X
-    # For smaller data, the contrast is quadratic to the last bit, whatever the scale.
+    # Below this limit, the contrast is quadratic to the last bit, so the scale is irrelevant.
     scale = max(float(scale), 1e-100)
     moments = rows.T @ rows / len(rows)
     bound = scale * np.sqrt(np.max(np.einsum("ij,ij->i", rows, rows)))

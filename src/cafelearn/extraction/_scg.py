@@ -61,7 +61,7 @@ def minimize_all(function, starts, n_epochs):
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
         new_points = points + length[:, None] * directions
         new_values, new_slopes = function(new_points)
-        # The ratio of the actual decrease to that of the quadratic model.
+        # The ratio of the actual decrease to the decrease predicted by the quadratic model.
         agreement = _ratio(2 * curvature * (values - new_values), descent**2)
         taken = agreement >= 0
 

@@ -9,8 +9,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from cafelearn._extractors import make_extractor
 
-# Absolute entries of a component count as equal up to rounding if they differ by less than this
-# share.
+# Entries of a component count as equally large if their absolute values differ by at most this
+# fraction.
 TIE = 1e-6
 
 
@@ -92,11 +92,11 @@ def fit_extractor(extractor, rows, sample_weight=None):
 
 
 def oriented(components):
-    """Choose the sign of each component so that its largest absolute entry is positive.
+    """Flip the sign of each component whose entry of largest absolute value is negative.
 
-    scikit-learn does the same. Here, however, if several absolute entries are the largest up to
-    rounding, the first of them decides, so that the sign does not depend on rounding errors. An
-    example are the entries of the two columns of a binary category.
+    scikit-learn does the same. Here, however, if several entries tie up to rounding, the first
+    of them decides, so that the sign does not depend on rounding errors. For example, the
+    entries of the two columns of a binary category have the same absolute value.
     """
     size = np.abs(components)
     first = np.argmax(size >= (1 - TIE) * size.max(axis=1, keepdims=True), axis=1)
@@ -105,7 +105,7 @@ def oriented(components):
 
 
 def _fit_weighted_pca(pca, rows, sample_weight):
-    """Fit scikit-learn's PCA as if each row were repeated as often as its weight."""
+    """Fit scikit-learn's PCA as if each row occurred as many times as its weight."""
     # PCA.fit validates the parameters and sets the attributes that do not depend on weights.
     with np.errstate(invalid="ignore"):
         pca.fit(rows)

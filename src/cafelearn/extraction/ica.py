@@ -52,7 +52,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Weight of the reconstruction error relative to the contrast.
     contrast : {"logcosh"} or None, default="logcosh"
         The contrast. With ``None`` there is no contrast, and the components span the same space
-        as the first principal components of the data without centring.
+        as the first principal components of the uncentred data.
     n_init : int, default=50
         Number of random starts; the start with the best reconstruction is kept.
     max_iter : int, default=1000
@@ -96,8 +96,8 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     If the data is much smaller than 1, the contrast of an extracted feature z is nearly
     ``z**2``. A component orthogonal to the others reduces the reconstruction error by just as
-    much. With ``reconstruction_weight=1`` both cancel, and the reconstruction is poor; a larger
-    weight improves it.
+    much. With ``reconstruction_weight=1`` the two cancel, and the reconstruction is poor; a
+    larger weight improves it.
 
     References
     ----------

@@ -92,6 +92,6 @@ def _divide(who, ax, n_rows, n_columns, width_ratios, n_panels):
     parts = [
         ax.figure.add_subplot(grid[divmod(position, n_columns)]) for position in range(n_panels)
     ]
-    # Restore the current axes of pyplot, which change when axes are added.
+    # Adding subplots changes the current axes of pyplot; make `ax` the current axes again.
     ax.figure.sca(ax)
     return parts

@@ -94,7 +94,8 @@ def check_classes(who, y, n_samples):
 def match_clusters(codes, labels):
     """Match classes with clusters one to one, maximising the number of common rows.
 
-    Return a dict from classes to clusters. If their numbers differ, some are not matched.
+    Return a dict from classes to clusters. If there are more of one than of the other, some are
+    not matched.
     """
     table = contingency_matrix(codes, labels)
     classes, clusters = linear_sum_assignment(table, maximize=True)

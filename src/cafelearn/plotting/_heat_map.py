@@ -71,8 +71,9 @@ def draw_heat_map(
     """Draw `values` as a heat map with names on both axes.
 
     `own_figure` is True if the figure was made for this heat map, with cells of `cell_size`.
-    If `annotate` is None, numbers are shown if the cells are large enough. If `colorbar_label`
-    is None, there is no colour bar. Names are shortened to `length` characters.
+    If `annotate` is None, numbers are shown if the cells are few and large enough. If
+    `colorbar_label` is None, there is no colour bar. Names are shortened to `length`
+    characters.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
@@ -87,7 +88,7 @@ def draw_heat_map(
         colorbar = ax.figure.colorbar(
             image, ax=ax, label=colorbar_label, **_slim(width, height)
         )
-    # Measure the cells again, because the colour bar has reduced the axes.
+    # Measure the cells again, because the colour bar has made the axes smaller.
     width, height = cell or _measured_cell(ax, values.shape)
     _name_columns(ax, column_names, width, length)
     _name_rows(ax, row_names, height, length)
@@ -114,7 +115,7 @@ def _slim(width, height):
 
 
 def _label_step(size):
-    """Return the step between labelled cells, so that labels of cells of this size fit."""
+    """Return the smallest step between labelled cells of this size at which labels fit."""
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(size, 1e-9)))
 
 

@@ -38,7 +38,7 @@ class EmbeddingDisplay:
     components : (int, int), default=(0, 1)
         The two features to show.
     component_names : sequence of str, default=None
-        Names of all features.
+        Names of all extracted features.
 
     Attributes
     ----------

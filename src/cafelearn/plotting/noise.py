@@ -1,4 +1,4 @@
-"""NoisePairsDisplay: compare the feature weights of classes with and without known noise."""
+"""NoisePairsDisplay: compare the feature weights of noise pairs with those of other pairs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -34,7 +34,7 @@ class NoisePairsDisplay:
     Parameters
     ----------
     weights : DataFrame or array-like of shape (n_classes, n_features)
-        Feature weights of the cluster of each class.
+        For each class, the feature weights of the cluster matched to it.
     noise_pairs : array-like of bool of shape (n_classes, n_features)
         True for noise pairs.
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class NumberOfClustersDisplay:
     """Stability and score of each number of clusters tried.
 
-    Usually created by :meth:`from_estimator`. For comparison, both are also drawn for permuted
-    rows: each column is permuted independently, so that there is no cluster structure. A band
-    shows the spread of the stability.
+    Usually created by :meth:`from_estimator`. For comparison, the stability and the score of
+    permuted rows are also drawn: each column is permuted independently, so that there is no
+    cluster structure. A band shows the stability plus and minus its standard deviation.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ class NumberOfClustersDisplay:
     figure_ : matplotlib Figure
         Figure of the axes.
     lines_ : list of matplotlib Line2D
-        Stability of the rows and of the permuted rows, then the score of both.
+        Stability of the rows, stability of the permuted rows, score of the rows and score of
+        the permuted rows, in this order.
     marks_ : list of matplotlib Line2D
         The lines that mark the chosen number of clusters, one in each panel.
 

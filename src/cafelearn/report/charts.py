@@ -9,7 +9,7 @@ from cafelearn.report.page import number
 # Size and margins of a chart, in drawing units.
 WIDTH, HEIGHT = 250, 165
 LEFT, RIGHT, TOP, BOTTOM = 60, 8, 12, 34
-# With more points, only this many are drawn.
+# Largest number of points that are drawn.
 MOST_DOTS = 200
 
 

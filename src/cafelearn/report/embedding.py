@@ -9,7 +9,7 @@ from cafelearn.report.page import short
 MOST_POINTS = 5_000
 # Largest number of extracted features to choose the axes from.
 MOST_AXES = 8
-# Smallest number of points of a cluster in the sample; fewer if there are many clusters.
+# Smallest number of points of a cluster in the sample; it is lower if there are many clusters.
 AT_LEAST = 20
 
 
@@ -43,7 +43,7 @@ def embedding(facts) -> dict:
 
 
 def sample(labels, n_clusters, most=MOST_POINTS, seed=0):
-    """Return the numbers of all rows, or of a sample of about `most`, stratified by cluster."""
+    """Return the indices of all rows, or of a sample of about `most`, stratified by cluster."""
     if len(labels) <= most:
         return np.arange(len(labels))
     rng = np.random.default_rng(seed)

@@ -25,8 +25,8 @@ def write_experiment_report(
     """Write a report on the runs of an experiment as one self-contained HTML file.
 
     The report shows the tables of the paper, recomputed from these runs, and compares them with
-    the published tables. It also shows wins, tests and ranks of the methods, the gain of CAFE
-    by group, and the run times of the methods.
+    the published tables. It also shows wins, tests and ranks of the methods, the mean gain of
+    CAFE by noise level, noise scale and data set, and the run times of the methods.
 
     Parameters
     ----------

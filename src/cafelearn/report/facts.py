@@ -32,7 +32,7 @@ class Facts:
     - `estimator` : a CAFE, TabularCAFE or MinkowskiWeightedKMeans;
     - `inner` : the CAFE inside a TabularCAFE, otherwise the estimator;
     - `cafe` : `inner` if it is a CAFE, otherwise None;
-    - `model` : the MinkowskiWeightedKMeans of the chosen candidate, or the estimator;
+    - `model` : the model of the chosen candidate if `inner` is a CAFE, otherwise `inner`;
     - `given` : the rows as passed to `estimator`;
     - `rows` : the rows as passed to `inner`, which are encoded if `estimator` is a TabularCAFE;
     - `X` : the rows as a validated array.
@@ -168,7 +168,7 @@ class Facts:
 
     @property
     def family(self):
-        """Positions of the chosen candidate and of the candidates that differ only in p."""
+        """Positions of the chosen candidate and of those that differ from it only in p."""
         return family_positions(self.candidates)
 
     @property
@@ -178,7 +178,7 @@ class Facts:
 
     @property
     def mean_agreement(self):
-        """Mean adjusted Rand index of the chosen candidate with the others, or None."""
+        """Mean adjusted Rand index between the chosen candidate and the others, or None."""
         if len(self.candidates) == 1:
             return None
         row = self.cafe.agreement_[self.chosen]

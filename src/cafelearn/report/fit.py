@@ -66,8 +66,8 @@ def write_fit_report(
     command : str, default=None
         The shell command that made the fit, shown with the code.
     read : str, default=None
-        Expression that reads the table in the code, such as ``'pd.read_csv("wine.csv")'``. If
-        None, the code assumes a variable `X`.
+        Expression that reads the table, such as ``'pd.read_csv("wine.csv")'``, for the code in
+        the report. If None, the code assumes a variable `X`.
     force : bool, default=False
         Whether to replace an existing file.
 

@@ -8,8 +8,8 @@ from cafelearn.report.words import feature_text
 
 # Difference that has the darkest shade, in units of the overall spread.
 FULL = 2.0
-# The table has at most MOST_CELLS cells, because their tooltips make the file large, but at
-# least FEWEST_VARIABLES rows.
+# The tooltips of the cells make the file large. The table is therefore limited to about
+# MOST_CELLS cells, but never to fewer than FEWEST_VARIABLES rows.
 MOST_CELLS, FEWEST_VARIABLES = 4_000, 50
 
 

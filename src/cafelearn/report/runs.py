@@ -205,7 +205,7 @@ def wins_table(comparison) -> Table:
     ]
     return Table(
         "wins-table",
-        "Mean ARI with CAFE minus that without CAFE, over the versions that both have",
+        "Mean ARI with CAFE minus mean ARI without CAFE, over the versions completed both ways",
         [
             *CONFIGURATION_COLUMNS,
             Column("extractor", numeric=False, choose=True),
@@ -245,7 +245,7 @@ def tests_table(comparison) -> Table:
 
 
 def ranks_table(comparison) -> Table:
-    """Tabulate average ranks: of all methods, of the paper's methods, and in its tables."""
+    """Tabulate ranks among all methods, among those of the paper, and in the paper's tables."""
     rankings = (comparison.ranking, comparison.paper_ranking, comparison.published_ranking)
     names = dict.fromkeys(m for r in rankings if r is not None for m in r.ranks.index)
     rows = [

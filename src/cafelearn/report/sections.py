@@ -29,7 +29,7 @@ DOUBTFUL_ROWS = 100
 # The certificate compares all pairs of features in each cluster; with more pairs than this, it
 # is left out.
 MOST_PAIRS = 10_000_000
-# A start whose objective is higher by at most this fraction counts as reaching the best.
+# A start counts as reaching the best objective if its own is higher by at most this fraction.
 SAME_OBJECTIVE = 1e-6
 
 
@@ -222,7 +222,7 @@ def certificate_section(facts) -> dict:
         return {
             "table": None,
             "remark": "The claims were not checked: they are about all rows of the fit, but "
-            f"this report was made from {count(facts.n_rows)} of them.",
+            f"this report was made from a sample of {count(facts.n_rows)} rows.",
         }
     if not np.isclose(facts.model._mass.sum(), facts.n_rows):
         return {

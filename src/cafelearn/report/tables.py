@@ -81,13 +81,13 @@ class Table:
 
     @property
     def selects(self):
-        """Positions and columns of the filters: with `choose`, and more than one value."""
+        """Positions and columns that have a filter: those with `choose` and several values."""
         found = [(i, column) for i, column in enumerate(self.columns) if column.choose]
         return [(i, column) for i, column in found if len(self.choices(i)) > 1]
 
 
 def text_cell(value, mark=None) -> Cell:
-    """Make a cell with a text."""
+    """Make a cell with text."""
     return Cell(short(value), mark=mark)
 
 
@@ -121,7 +121,7 @@ def _sort_key(value):
 
 
 def kept_features(weights):
-    """Return the features to show, the largest weights first; if too many, only the first."""
+    """Return the positions of the features to show, largest weights first, up to a limit."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
     order = np.argsort(-weights.max(axis=0), kind="stable")
     return order[:most]

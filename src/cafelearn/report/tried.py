@@ -62,7 +62,7 @@ def candidates_table(facts) -> Table:
 
 
 def agreement_table(facts) -> Table | None:
-    """Tabulate the adjusted Rand index between each two of the best candidates.
+    """Tabulate the adjusted Rand index between each pair of the best candidates.
 
     Return None if there is only one candidate.
     """

@@ -1,4 +1,4 @@
-"""Write the code of a fit report, which repeats the fit and applies it to new rows."""
+"""Write the code shown in a fit report: it repeats the fit and applies it to new rows."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ SILENT = ("n_jobs", "verbose")
 PLAIN = (type(None), bool, int, float, str)
 # Largest number of characters in a line of a long list or comment.
 WIDTH = 88
-# Imports needed by the expression that reads the table, by patterns that occur in it.
+# Patterns in the expression that reads the table, and the imports that they require.
 IMPORTS = {
     r"\bpd\.": "import pandas as pd",
     r"\bpl\.": "import polars as pl",
@@ -55,7 +55,7 @@ def snippet(facts, read=None) -> str:
 
 
 class Code:
-    """Code in preparation: `imports`, and lines that come `before` the steps."""
+    """Parts of the code: `imports`, and lines that come `before` the steps."""
 
     def __init__(self):
         self.imports, self.before = set(), []

@@ -12,7 +12,7 @@ RESCALINGS = {
     "distances": "Each row was extended by the logarithms of its weighted distances to all "
     "centres",
     "origin": "Each row was multiplied by the feature weights of its cluster",
-    "centroid": "Each row was shrunk towards the centre of its cluster, most on the "
+    "centroid": "Each row was shrunk towards the centre of its cluster, most strongly on the "
     "features with low weights",
 }
 SCALINGS = {

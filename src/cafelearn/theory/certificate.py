@@ -72,7 +72,8 @@ def certificate(
         A :class:`pandas.DataFrame` with one row per claim. The index has the names of the
         claims. The columns are `measured`, `bound`, `slack` (distance to the bound, negative
         if the claim does not hold), `verdict` ("holds", "does not hold" or "does not apply")
-        and `note` (the quantity that is measured, or the reason why the claim does not apply).
+        and `note` (the quantity that is measured, the number of clusters left out because of a
+        dispersion of 0, or the reason why the claim does not apply).
 
     Examples
     --------
@@ -106,7 +107,7 @@ def certificate(
 
 
 class _Facts:
-    """The quantities in the claims, computed on data scaled to a range near 1."""
+    """Quantities in the claims, computed on data scaled so that the widest range is near 1."""
 
     def __init__(self, model, X, sample_weight, nearest):
         self.model, self.p = model, float(model.p)

@@ -2,8 +2,8 @@
 
 The dispersion D[l, v] of feature v in cluster l is the sum of ``abs(x - z)**p`` over the values
 x of the members, where z is their Minkowski centre. The last axis of an array of dispersions
-runs over the features. Powers are computed in log space, because they overflow for p near 1.
-:func:`cafelearn.theory.certificate` checks the claims on a fit.
+runs over the features. Powers of dispersions are computed in log space, because they would
+overflow for p near 1. :func:`cafelearn.theory.certificate` checks the claims on a fit.
 """
 
 import numpy as np
@@ -233,12 +233,12 @@ def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
     D : array-like of shape (..., n_features)
         Dispersions.
     r : float
-        Order; 0 is the geometric mean, -inf the minimum and inf the maximum.
+        Order; 0 gives the geometric mean, -inf the minimum and inf the maximum.
 
     Returns
     -------
     mean : float or ndarray of shape (...)
-        The mean. If a dispersion is 0 and r <= 0, it is 0.
+        The mean. If a dispersion is 0 and r <= 0, the mean is 0.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     -------
     position : float
         0 at the lower bound and 1 at the upper. If the bounds are equal to within a relative
-        difference of 1e-9, it is 0.
+        difference of 1e-9, the position is 0.
 
     Examples
     --------
