@@ -61,7 +61,9 @@ def main():
     """Run the fits with both packages and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="the other checkout")
-    parser.add_argument("--rounds", type=int, default=3, help="fits of each; the best counts")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="fits with each package; the best time counts"
+    )
     options = parser.parse_args()
     from benchmarks.whole_fits import STARTS, draw, noisy_blobs
 

@@ -2,13 +2,14 @@
 
     python -m benchmarks.clusters [versions]
 
-The script chooses k from 1 to 10, as `CAFE("auto")` does and by the silhouette of k-means. The
-data are three data sets of scikit-learn and four generated families with 2 to 8 clusters, clean
-and with the noise of the paper (scale 1) at two levels, and uniform noise. All sets are used
-twice: complete, and with a fifth of the values removed at random. The results are written to
+The script chooses k in two ways: from 1 to 10 as `CAFE("auto")` does, and from 2 to 10 by the
+silhouette of k-means. The data are three data sets of scikit-learn and four generated families
+with 2 to 8 clusters, clean and with the noise of the paper (scale 1) at two levels. In
+addition, there are 50 sets of uniform noise, for which 1 is right. All sets are used twice:
+complete, and with a fifth of the values removed at random. The results are written to
 docs/results/clusters.csv. The script then measures how much longer a fit takes if it chooses
-k from 2 to 8. It takes about forty minutes in total. `versions`, at most and by default 5, is
-the number of versions of each set.
+k from 2 to 8. It takes about forty minutes in total. `versions` is the number of versions of
+each set: at most 5, the default.
 """
 
 import sys
@@ -84,7 +85,7 @@ def correlated(rng, k):
 
 
 def categories(rng, k):
-    """Draw 8 one-hot encoded variables of 3 categories; a cluster prefers one of each."""
+    """Draw 8 one-hot variables of 3 categories; one category of each dominates in a cluster."""
     y = np.repeat(np.arange(k), sizes(rng, k))
     while True:
         preferred = rng.integers(3, size=(k, 8))
@@ -115,7 +116,8 @@ def make(name, k, level, version):
 def remove(X, share, seed, width):
     """Remove values at random; every row keeps at least one.
 
-    A variable consists of `width` consecutive columns, which are removed together.
+    A variable consists of `width` consecutive columns, whose values in a row are removed
+    together.
     """
     rng = np.random.default_rng([7, seed])
     gaps = rng.random((len(X), X.shape[1] // width)) < share

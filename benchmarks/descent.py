@@ -1,7 +1,7 @@
 """Measure the speed and the memory of mwk-means, for the table of ``make bench``.
 
-Machines differ and timings are noisy, so most measurements are ratios of two times. The two
-functions are called alternately on the same machine, and the best time of each counts.
+Machines differ and timings are noisy, so most measurements are ratios of two times. The
+functions to compare are called alternately, and the best time of each counts.
 """
 
 import itertools
@@ -154,7 +154,7 @@ def memory(report):
         )
         report(
             f"memory beyond the input while fitting n=1,000,000, m=50, k=10, p={p:g}, over "
-            "the input's size",
+            "the size of the input",
             float(done.stdout),
             "<= 0.25",
         )

@@ -1,9 +1,9 @@
 """Measure the speed and the memory of fits to Dask collections, on two worker processes.
 
-``python -m benchmarks.distributed speed`` compares fits on two workers, with the rows in their
-memory, with fits in this process on two threads. ``python -m benchmarks.distributed memory``
-fits models to a file larger than the memory of the workers, and measures the memory of all
-processes. ``--help`` after ``speed`` or ``memory`` lists options for smaller runs.
+``python -m benchmarks.distributed speed`` compares the times of fits on two workers, which hold
+the rows in memory, and on two threads of this process. ``python -m benchmarks.distributed
+memory`` fits models to a file larger than the memory of the workers, and measures the memory of
+all processes. ``--help`` after ``speed`` or ``memory`` lists options for smaller runs.
 """
 
 import argparse

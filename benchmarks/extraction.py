@@ -10,14 +10,17 @@ from cafelearn.extraction import Autoencoder, ReconstructionICA, ReplicatedNMF
 
 
 def noisy(name):
-    """Return a packaged data set with noise in 40% of its (class, feature) pairs, scaled."""
+    """Return the rows and the classes of a packaged data set.
+
+    The rows are scaled and have noise in 40% of the (class, feature) pairs.
+    """
     data = load(name)
     X, _ = corrupt(RangeScaler().fit_transform(data.data), data.target, 0.4, 1.0, 0)
     return RangeScaler().fit_transform(X), data.target
 
 
 def cafe(report):
-    """Compare CAFE, with twelve candidates, with k-means."""
+    """Compare the time of CAFE, which fits twelve candidates, with that of k-means."""
     X, _ = noisy("breast_cancer")
     best = in_turns(
         {

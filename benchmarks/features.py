@@ -3,8 +3,8 @@
     python -m benchmarks.features
 
 The script fits CAFE to one half of each tuning set and computes features in several ways from
-the same clustering. Classifiers trained on 5 and 20 labelled rows per class of this half then
-classify the other half, as in `cafe study`. The mean accuracy in each regime is written to
+the same clustering. Classifiers are trained on 5 or 20 labelled rows per class of this half,
+and classify the other half, as in `cafe study`. The mean accuracy in each regime is written to
 docs/results/features.csv. This takes a few minutes.
 """
 

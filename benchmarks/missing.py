@@ -41,7 +41,7 @@ IMPUTERS = {
     "iterative": lambda: IterativeImputer(random_state=0),
 }
 SETTING = ("kind", "share", "version", "regime", "dataset")
-# The kind and the share of which there are several versions, and the number of versions.
+# The kind and the share with several versions of each data set, and the number of versions.
 REFERENCE, MANY_VERSIONS = ("random", 0.2), 5
 
 

@@ -2,9 +2,9 @@
 
 The script writes docs/results/scaling.csv and the figure docs/images/scaling.png. Each curve
 varies the number of rows n, of features m or of clusters k, or the exponent p. The fixed
-numbers are n=100,000, m=50 and k=10. The time of an iteration is the time of a fit of at most 8
-iterations on one thread, divided by their number; the best of two rounds counts. The last
-measurement compares one thread with two, on 400,000 rows.
+numbers are n=100,000, m=50 and k=10. The time of an iteration is the time of a fit on one
+thread, divided by the number of its iterations, at most 8; the best of two rounds counts. The
+last measurement compares one thread with two, on 400,000 rows.
 """
 
 import argparse

@@ -156,7 +156,7 @@ def _categorical(categories, clusters, k, price, form):
 
 
 def _gaussian(x, between, clusters, k, price, form):
-    """Compute the log-likelihood of the values of the rows `between`, which are not atoms."""
+    """Compute the log-likelihood of the values that are not atoms, those of rows `between`."""
     if form.transform != "none":
         x = _transform(x, between, form.transform)
     n = between.sum()
@@ -250,7 +250,7 @@ def run_case(case):
 
 
 def regime_of(case):
-    """Return the regime of a case, which is its column of the table."""
+    """Return the column of the table for a case: its regime or its generator."""
     if case.regime == "generated":
         return case.dataset
     return ("bundled " if case.dataset in BUNDLED else "") + case.regime.split()[0]

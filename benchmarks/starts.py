@@ -1,8 +1,8 @@
 """Compare starts on a sample with starts on all rows: ``python -m benchmarks.starts``.
 
 The script fits data sets that differ in size, overlap, noise and the sizes of their clusters,
-with 50 starts of each kind. It writes docs/results/starts.csv: for each data set the ratio of
-the objectives, that of the starts on the sample to that of the starts on all rows, and the
+with 50 starts on a sample and with 50 on all rows. For each data set and p, it writes a row of
+docs/results/starts.csv: the objective of the first fit divided by that of the second, and the
 times of both fits.
 """
 

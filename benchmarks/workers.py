@@ -1,4 +1,4 @@
-"""Compare the time of an iteration with scikit-learn and dask-ml.
+"""Compare the time of an iteration of mwk-means, scikit-learn's KMeans and dask-ml's KMeans.
 
 ``python -m benchmarks.workers`` fits on two threads and on two Dask workers. It is the only
 benchmark that needs dask-ml.

@@ -24,7 +24,7 @@ settings = PAPER | {"p": exponents, "n_init": 20}
 cafe = CAFE(n_clusters=3, random_state=0, **settings).fit(X)
 
 # %%
-# Each exponent gives a different clustering. In practice the classes are unknown, but the
+# Most of the exponents give different clusterings. In practice the classes are unknown, but the
 # agreement between two clusterings can be measured by their adjusted Rand index (ARI).
 # ``selection="agreement"``, the paper's rule, chooses the clustering with the largest sum of
 # agreements with the others.

@@ -17,8 +17,8 @@ from cafelearn.plotting import WeightsDisplay
 # %%
 # The table is generated, so the true kind of each customer is known. Businesses pay by invoice
 # and order during working hours, families order often and buy food, bargain hunters wait for
-# discounts, and newcomers registered in recent months. In the columns that do not characterise
-# their kind, the values are random.
+# discounts, and newcomers registered in recent months. A kind has random values in the columns
+# that do not characterise it.
 
 rng = np.random.default_rng(7)
 KINDS = {"business": 150, "family": 350, "bargain hunter": 250, "newcomer": 150}
@@ -35,7 +35,7 @@ def mostly(usual, others, share=0.9):
 
 
 def about(usual, low, high, spread):
-    """Draw a column: values near the usual one of a kind, uniform values in other kinds."""
+    """Draw a column: values near the usual value of a kind; uniform values in other kinds."""
     values = rng.uniform(low, high, n)
     for kind, value in usual.items():
         values = np.where(truth == kind, rng.normal(value, spread, n), values)
@@ -70,8 +70,8 @@ model = TabularCAFE(CAFE(4, n_components=2, random_state=0), impute="median").fi
 print(model.encoder_.treatments_.to_string())
 
 # %%
-# The profile describes each cluster in the units of the table. Print the three variables on
-# which each cluster differs most from the other customers.
+# The profile describes each cluster in the units of the table. Print the three largest
+# differences between each cluster and the other customers.
 
 profile = model.profile_frame(customers)
 for cluster, rows in profile.groupby("cluster"):

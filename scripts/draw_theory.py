@@ -124,7 +124,7 @@ def draw_bounds(figure):
 
 
 def draw_ratios(figure):
-    """Draw Theorem 3: the bound of the ratio of weights against the ratio of dispersions."""
+    """Draw Theorem 3: the bound on the ratio of weights against the ratio of dispersions."""
     C = np.geomspace(1, 100, 50)
     axes = figure.subplots()
     for p, shade in SHADES.items():

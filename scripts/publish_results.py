@@ -1,11 +1,11 @@
-"""Write the committed results of the paper's experiment from a directory of runs.
+"""Write the results of the paper's experiment to docs/results, from a directory of runs.
 
     cafe reproduce --out DIR
     python scripts/publish_results.py DIR
 
-The files in ``docs/results`` are all runs as one compressed CSV file, the tables, the
-comparison as text, and the figures. The script also repeats the study behind the paper's
-Figures 1 and 2. The same runs always give the same files.
+The files are all runs as one compressed CSV file, the tables, the comparison as text, and the
+figures. The script also repeats the study behind the paper's Figures 1 and 2. The same runs
+always give the same files.
 """
 
 import matplotlib as mpl

@@ -1,12 +1,12 @@
-"""Write the committed results of the study in docs/answers.md from a directory of runs.
+"""Write the results of the comparison study to docs/results, from a directory of runs.
 
     cafe study --out DIR
     python scripts/publish_study.py DIR
 
-The files in ``docs/results`` are all runs as one compressed CSV file, the tables, and the
-figures. The same runs always give the same files. For the paper's settings under the paper's
-noise, the study does not cluster the rows again. These runs are taken from the paper's
-experiment, which uses the same data sets: the method "mwk-means" of ``grid.csv.gz``.
+The files are all runs as one compressed CSV file, and the tables and the figures of
+docs/answers.md. The same runs always give the same files. The study has no runs of its own that
+cluster the paper's noisy data sets with the paper's settings. Their place is taken by runs of
+the paper's experiment: those of the method "mwk-means" in ``grid.csv.gz``.
 """
 
 import matplotlib.pyplot as plt
