@@ -119,7 +119,7 @@ def test_dependencies_point_one_way(name):
 
 def test_kernels_know_nothing_but_numpy_and_numba():
     standard = ("typing", "types", "inspect", "functools", "contextlib", "warnings")
-    standard += ("hashlib", "pathlib")
+    standard += ("concurrent.futures", "hashlib", "pathlib", "threading")
     allowed = ("numpy", "numba", "llvmlite", "cafelearn._solver.kernels", *standard)
     for path in (SOURCE / "_solver" / "kernels").glob("*.py"):
         for module in imports(path):

@@ -504,7 +504,7 @@ class TestPlace:
         code, _, err = cafe("transform", model, other, "--out", out)
         assert code == 0
         assert "columns that were not in the fit: 'extra'" in err
-        assert "Column 'kind' has unknown categories in 1 rows: 'new'" in err
+        assert "Column 'kind' has unknown categories in 1 row: 'new'" in err
         assert list(pd.read_csv(out))[:3] == ["row", "cluster", "margin"]
         table.drop(columns=["kind", "big"]).to_csv(other, index=False)
         code, _, err = cafe("transform", model, other, "--out", out, "--force")

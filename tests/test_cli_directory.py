@@ -404,8 +404,8 @@ class TestTransform:
         for where, message in (
             (parts, "is or contains the data to read"),
             (tmp_path, "is or contains the data to read"),
-            (fitted, "its name must end in .parquet or have no extension"),
-            (tmp_path / "features.csv", "its name must end in .parquet or have no extension"),
+            (fitted, "its name must end in .parquet, .parq or .pq, or have no extension"),
+            (tmp_path / "features.csv", ".parq or .pq, or have no extension"),
         ):
             code, _, err = cafe("transform", fitted, parts, "--out", where, "--force")
             assert code == 2

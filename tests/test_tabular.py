@@ -59,7 +59,7 @@ class TestEncoder:
         frame = pd.DataFrame({"n": [1.0, 2.0, 4.0], "c": ["x", "y", "x"]})
         encoder = TableEncoder("median").fit(frame)
         new = pd.DataFrame({"c": ["z", None], "n": [np.nan, 9.0]})
-        with pytest.warns(UserWarning, match="unknown categories in 1 rows: 'z'"):
+        with pytest.warns(UserWarning, match="unknown categories in 1 row: 'z'"):
             encoded = encoder.transform(new)
         assert encoded.to_numpy().tolist() == [[2, 0, 0], [9, 1, 0]]
         with pytest.raises(ValueError, match="needs numbers in column 'n', got 'many'"):

@@ -134,7 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         *,
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
-        max_categories: int | None = 100,
+        max_categories: int = 100,
         numeric: Sequence[str] = (),
     ):
         self.impute = impute
@@ -617,7 +617,8 @@ def _warn_of_text(name, look, treatment):
 def _warn_of_unseen(name, text, categories):
     unseen = text[~text.isin(categories) & text.notna()]
     if len(unseen):
+        rows = "1 row" if len(unseen) == 1 else f"{len(unseen)} rows"
         warn_caller(
-            f"Column {name!r} has unknown categories in {len(unseen)} rows: "
+            f"Column {name!r} has unknown categories in {rows}: "
             f"{listed(unseen.unique(), most=3)}. They are encoded as zeros."
         )

@@ -48,7 +48,7 @@ def chosen_position(candidates):
 
 
 def family_positions(candidates):
-    """Return the positions of the chosen candidate and of those that differ only in p."""
+    """Return the positions of the candidates that equal the chosen one except in p."""
     families, last = [], None
     for i, row in enumerate(candidates.itertuples()):
         key = row.scaling, row.weighting, str(row.dispersion_offset)

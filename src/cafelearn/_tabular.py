@@ -124,7 +124,7 @@ class TabularCAFE(
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
         id_column: str | None = None,
-        max_categories: int | None = 100,
+        max_categories: int = 100,
         numeric: Sequence[str] = (),
         group_categories: bool = True,
     ):

@@ -43,7 +43,8 @@ def check_features(out, force, **sources):
     if out.suffix.lower() not in ("", *PARQUET):
         raise ValueError(
             f"--out {out}: the features of a directory or array are written to a directory of "
-            "Parquet files; its name must end in .parquet or have no extension."
+            "Parquet files; its name must end in .parquet, .parq or .pq, or have no "
+            "extension."
         )
     for what, path in sources.items():
         if out.resolve() in (path.resolve(), *path.resolve().parents):

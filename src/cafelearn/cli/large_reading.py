@@ -220,7 +220,7 @@ def _open_zarr(path):
         needed = _needed_by_zarr(array)
     except Exception as error:  # zarr's errors have no common base class
         raise _not_zarr(path, error) from None
-    check_memory(path, needed, "If this size is correct, write the array in smaller chunks.")
+    check_memory(path, needed, "If it really is this large, write it in smaller chunks.")
     try:
         chunks = da.from_zarr(str(path)).chunks
         source = _ZarrBlocks(array, path)

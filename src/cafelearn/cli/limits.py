@@ -70,7 +70,7 @@ def survey(path, compressed, delimiters):
 
     `delimiters` is empty for JSON lines.
     """
-    advice = "If this size is correct, decompress the file first." if compressed else ""
+    advice = "If it really is this large, decompress the file first." if compressed else ""
     marks = [*LINE_ENDS, *(delimiter.encode() for delimiter in delimiters)]
     size = lines = cells = 0
     with gzip.open(path) if compressed else open(path, "rb") as file:

@@ -276,7 +276,7 @@ def _claims(name, caption, table, marks):
         ]
         for claim, row in table.iterrows()
     ]
-    names = ("measured", "bound", "margin")
+    names = ("measured", "bound", "slack")
     return Table(
         name,
         caption,
