@@ -37,7 +37,7 @@ nitpicky = True
 # Docstrings -------------------------------------------------------------------------------
 
 autosummary_generate = True
-# The docstrings describe the types of all parameters; type hints would only repeat this.
+# The docstrings give the types of all parameters; type hints would only repeat them.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
