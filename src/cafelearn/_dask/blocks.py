@@ -237,7 +237,7 @@ class Blocks:
         return client.gather(futures)
 
     def forget(self, key):
-        """Remove the entries of a fit or draw from the caches of all workers."""
+        """Remove the entries whose keys begin with `key` from the caches of all workers."""
         _, client = _scheduler(self.array)
         if client is None:
             forget(key)

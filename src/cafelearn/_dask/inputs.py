@@ -56,9 +56,10 @@ def _as_floats(frame, owner, dtype):
 
 
 def as_weights(sample_weight, X):
-    """Return the weights, in blocks like those of X, and X; without weights, None and X.
+    """Return the weights, in blocks like those of X, and X.
 
-    Unknown lengths of blocks are computed if necessary.
+    The weights stay None if none were given. Unknown lengths of blocks are computed if
+    necessary.
     """
     if sample_weight is None:
         return None, X

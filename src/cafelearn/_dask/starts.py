@@ -1,18 +1,22 @@
 """Draw the sample of rows that the starts run on, as `cafelearn._solver.draws` does in memory.
 
 Small collections are fetched whole. From larger ones the distinct rows with the shortest
-waiting times (`draws.coded_times`) are drawn. A waiting time is inversely proportional to the
-weight of a row, which may be spread over many blocks. The draw is therefore a top-k query on
-sums over blocks, made in three passes by the uniform threshold algorithm (Cao and Wang, 2004).
-If the time of a row is at most x, then in at least one of the C blocks the time computed from
-the row's weight in that block alone is at most C x.
+waiting times (`draws.coded_times`) are drawn. The waiting time of a distinct row is inversely
+proportional to its weight, the sum of the weights of its copies, which may be in many blocks.
+The draw is therefore a top-k query on sums over blocks, made in three passes by the uniform
+threshold algorithm (Cao and Wang, 2004). The bound x is chosen so that slightly more rows than
+needed are expected to have times of at most x. If the time of a row is at most x, then in at
+least one of the C blocks the time computed from the row's weight in that block alone is at most
+C x.
 
 1. Each block lists the rows whose time, computed from their weight there, is at most C x.
-2. The weights of all listed rows are summed over the blocks.
+2. The weights of all listed rows are summed over the blocks. If too few rows have times of at
+   most x, and not all rows are listed, passes 1 and 2 are repeated with a larger x.
 3. The rows with the shortest times are fetched.
 
-With many blocks, C x is a weak bound. A pass before these three then sums the weights of all
-rows in buckets, by the last bits of their codes. A row weighs at most as much as its bucket.
+With many blocks, C x is a weak bound. In that case, an additional first pass sums the weights
+of all rows by bucket; the last bits of a row's code determine its bucket. A row weighs at most
+as much as its bucket.
 """
 
 from functools import partial
@@ -78,7 +82,10 @@ def _buckets(codes):
 
 
 def name_candidates(rows, request):
-    """Return, for each draw, the codes within the bound, and whether no others can be drawn."""
+    """Return, for each draw, the codes of the rows that this block lists.
+
+    Also return whether these are all the rows of the block that can be drawn.
+    """
     frame, salts, bound, n_blocks, buckets = request
     (codes, mass, _), found = frame.distinct(rows), []
     most = n_blocks * mass
@@ -107,7 +114,10 @@ def sum_masses(rows, request):
 
 
 def _look_up(known, wanted):
-    """Yield, for each array of codes, the positions of the known ones in it and in `known`."""
+    """Look up each array of codes in `known`; yield the positions of the codes found.
+
+    Each item is a pair: the positions in the array, and those in `known`.
+    """
     known = pd.Index(known)
     for codes in wanted:
         places = known.get_indexer(codes)
@@ -144,7 +154,7 @@ def combine_rows(middle, parts):
 
 
 def _draw_rows(blocks, extents, middle, salts, count):
-    """Return, for each salt, `count` rows with the shortest times, their times and masses."""
+    """Return, for each salt, the `count` rows with the shortest times, and times and masses."""
     spans = draws.positive_spans(extents.low, extents.high)
     frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))
@@ -189,7 +199,7 @@ def check_init(estimator, n_rows):
 
 
 def draw_samples(prepared, blocks, extents, filled_starts):
-    """Draw the samples on which the starts of jobs with the same scaling run.
+    """Draw the sample of rows for the starts of each job; all jobs have the same scaling.
 
     For `filled_starts` see `prepare` in `_solver.starts`.
     """
@@ -208,7 +218,10 @@ def draw_samples(prepared, blocks, extents, filled_starts):
 
 
 def make_starts(prepared, blocks, extents, filled_starts):
-    """Make the starts of jobs whose rows are fetched, or whose centres are given."""
+    """Make the starts of jobs that need no weighted sample.
+
+    Either all rows are fetched, or the centres are given as an array or made by a callable.
+    """
     first, ends = prepared[0].job, (extents.low, extents.high)
     init, unit = first.estimator.init, first.units.data
     X, weights = None, None

@@ -100,8 +100,8 @@ ADVANCE = Span(0, 0, 0, 1)
 def run_passes(phase, state, stack, rows, problem, span, scratch):
     """Sum chunks of rows for `phase`, and merge the sums on `stack` (see `merge_stack`).
 
-    With `span.n_passes` = 0, return the depth of the stack. Otherwise the span must contain all
-    chunks; advance the state after each pass, and return the next phase.
+    With `span.n_passes` = 0, return the depth of the stack. Otherwise advance the state after
+    each pass, and return the next phase; the span must then contain all chunks or be `ADVANCE`.
     """
     cells, geometry, n_passes = state.cells, problem.geometry, span.n_passes
     while True:
@@ -206,7 +206,8 @@ def _run_in_parts(state, stack, rows, problem, typical, n_threads, interrupted):
         return sums[0]
 
     phase, pool = ASSIGN, ThreadPoolExecutor(n_threads)
-    # With one thread, this thread does the work: starting a task can outlast a short pass.
+    # With one thread, the pool is not used, because submitting a task can take longer than a
+    # short pass.
     submit, result_of = (pool.submit, Future.result) if n_threads > 1 else (partial, _call)
     try:
         while phase != STOP and not interrupted.is_set():

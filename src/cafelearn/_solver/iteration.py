@@ -74,7 +74,7 @@ class State(NamedTuple):
 
     cells: np.ndarray  # (k, N_CELLS, m), see kernels.cells
     history: np.ndarray  # (max_iter + 1,) hash of the labels of each iteration
-    path: np.ndarray  # (max_iter + 1,) log objective after each iteration; last: the final one
+    path: np.ndarray  # (max_iter + 1,) log objective by iteration; last entry: log of Eq. 3
     counters: np.ndarray  # ITERATION, RESEEDED, REASON
 
     @property

@@ -1,7 +1,7 @@
 """Initial centres: random rows, k-means++ in the Minkowski geometry, anomalous clusters.
 
-Centres are arrays of shape (k, m). Distances are unweighted, because weights are uniform at the
-start of a descent; only `anomalous` uses weights.
+Centres are arrays of shape (k, m). Distances are unweighted, because feature weights are
+uniform at the start of a descent; only `anomalous` uses feature weights.
 """
 
 from collections.abc import Callable
@@ -94,10 +94,10 @@ INITS = {
 
 
 def make_start(estimator, rows, shown=None):
-    """Return a function that makes centres, weights and typical distances from a start's seed.
+    """Return a function from a seed to the centres, weights and typical distances of a start.
 
-    The function returns None for weights and distances, which means the default. `shown` holds
-    the rows in the user's units, and the factor by which they were multiplied.
+    The weights and distances are None, which means the default. `shown` holds the rows in the
+    user's units, and the factor by which they were multiplied.
     """
     init = estimator.init
     if isinstance(init, str):

@@ -158,8 +158,8 @@ def hash_of(number):
 def assign_chunk(sums, labels, X, sample_weight, first_row, cells, geometry, scratch):
     """Assign the rows of a chunk, and sum them about the old centres.
 
-    Rows are grouped by their old label. Rows that keep it are summed at once, from the
-    transposed block; rows that move are left to `add_members`.
+    Rows are grouped by their old label. Rows that keep it are summed here, from the transposed
+    block; rows that move are left to `add_members`.
 
     IN  first_row: the index of the first row in the data
     OUT sums; labels; scratch.members: the new labels of the rows that move, -1 for the others

@@ -16,7 +16,7 @@ SCALED_WEIGHT = np.int64(2)  # WEIGHT times the scale of the data
 SCALE = np.int64(3)  # factor s that brings s (x - z) near 1, for members x and the centre z
 LOG_DISPERSION = np.int64(4)  # log of the dispersion about the centre
 MASS = np.int64(5)  # sum of the members' sample weights at the last update of the centre
-MEMBERS = np.int64(6)  # [l, MEMBERS, 0] has the bits of the hash of these members
+MEMBERS = np.int64(6)  # [l, MEMBERS, 0] has the bits of the hash of the members at that update
 # The following numbers are used to search for the centre, which is the root of the function of
 # z defined in `centers`. Each pass evaluates this function at one point.
 OPEN = np.int64(7)  # 1 while the search goes on

@@ -90,7 +90,7 @@ def begin(cell, sums, p, single):
         cell[CENTER], cell[LOG_DISPERSION], cell[OPEN] = low, -np.inf, 0
         return False
     cell[OPEN], cell[PASSES], cell[SIDE], cell[SPAN] = 1, 0, 0, span
-    # The bracket is slightly wider than the range: the search may visit the extrema themselves.
+    # The bracket is slightly wider than the range, so that the search can visit the extrema.
     cell[LOW], cell[HIGH] = low - 1e-3 * span, high + 1e-3 * span
     cell[LEAST], cell[MOST] = low, high
     z = cell[CENTER]
@@ -196,7 +196,7 @@ def _move(cell, place, p):
     """Move the search to another point, with a scale that fits there.
 
     If the search began far away, its scale may be too small for distances within the members'
-    range. For p < 2 the scale is kept, because such powers do not underflow.
+    range. For p < 2 the scale is kept, because exponents below 2 cause no underflow.
     """
     cell[CENTER] = place
     reach = maximum(cell[MOST] - place, place - cell[LEAST])

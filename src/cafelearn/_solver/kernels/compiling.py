@@ -98,7 +98,7 @@ def _off_the_main_thread(compile_signature):
 
     Python raises KeyboardInterrupt in the main thread only. Raised inside Numba, it could leave
     an LLVM module with two owners, and the process would crash. After an interrupt, the other
-    thread finishes the compilation, and the process does not exit before.
+    thread finishes the compilation before the process exits.
     """
 
     def compile_here_or_there(signature):

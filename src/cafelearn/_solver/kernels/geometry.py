@@ -13,7 +13,7 @@ class Geometry(NamedTuple):
 
     p: float
     single: bool  # whether the data is float32
-    rooted: bool  # whether distances are p-th roots; powers may leave the range of floats
+    rooted: bool  # whether distances are p-th roots, because Eq. 2 may exceed the float range
     tolerance: float  # accepted error of a centre, in units of its members' range
     distances: np.ndarray  # plan (see kernels.power) of |t|^p
     curvature: np.ndarray  # plan of |t|^(p-2), a `negative_plan` for p < 2; unused for p = 2, 3

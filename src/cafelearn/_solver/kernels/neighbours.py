@@ -43,9 +43,11 @@ def between_neighbours(cell, sums, q, reach, single):
     """Find the root of the model of the gradient between the data values next to z.
 
     Return the next point, whether the search can end there, and if so the change of the spread
-    from z, which is p times the integral of the model. The point is the root of the model, or
-    NaN if the root is not between the data values. If the root is close to z but uncertain, the
-    point is another one close to z.
+    (see `sums`) between z and that point, which is p times the integral of the model. The point
+    is the root of the model, or NaN if the root is not between the data values. If the root is
+    close to z but uncertain, the point is another one close to z.
+
+    `reach` is the accepted error of the root.
     """
     z, scale = cell[CENTER], cell[SCALE]
     below, above = sums[BELOW], sums[ABOVE]
@@ -113,8 +115,8 @@ def between_neighbours(cell, sums, q, reach, single):
 def _is_straight(slope, weight, step, q):
     """Check whether the rest of the gradient is nearly a straight line along a step.
 
-    A data value of weight c at distance d adds q c d^(q-1) to the slope of the rest. As this is
-    at most `slope`, it bounds d from below for every value whose weight is at least `weight`.
+    A data value of weight c at distance d adds q c d^(q-1) to the slope of the rest. Since this
+    is at most `slope`, d has a lower bound for all values whose weight is at least `weight`.
     """
     return slope == 0 or SAFETY * step <= (q * weight / slope) ** (1 / (1 - q))
 

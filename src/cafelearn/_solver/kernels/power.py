@@ -49,7 +49,7 @@ BIAS = 2  # number that _split adds to e
 SHIFT = 3  # q times BIAS
 LEAST = 4  # for small q, the power is 0 if e + BIAS is not above this
 LOWEST = 5  # for large q, the power is 0 if its log2 is not above this
-MOST = 6  # largest log2 of a power; larger ones are cut off
+MOST = 6  # largest log2 of a power; larger ones are replaced by this
 _HEADER = 7
 _N_MANTISSA = {"float64": 12, "float32": 7}
 _N_LOGARITHM = {"float64": 19, "float32": 10}
@@ -141,10 +141,10 @@ def power_plan(exponent, dtype=np.float64):
 
 
 def negative_plan(exponent, dtype=np.float64):
-    """Make the plan of ``|t|**exponent`` for -1 < exponent < 0; 0 for numbers below NEAREST.
+    """Make the plan of ``|t|**exponent`` for -1 < exponent < 0.
 
-    Use such plans only in loops without stores, where the compiler can vectorise the lookups
-    in the table.
+    The power is taken as 0 if ``|t|`` is below NEAREST. Use such plans only in loops without
+    stores, where the compiler can vectorise the lookups in the table.
     """
     dtype = np.dtype(dtype)
     size, bias = (2048, 1023) if dtype == np.float64 else (256, 127)
@@ -181,7 +181,7 @@ def _make_split(of):
 
     def split(number):
         bits = to_bits(number)
-        # The float BIAS + e, composed of bits: converting an integer would be slower.
+        # Assemble the float BIAS + e from its bits, which is faster than converting an integer.
         exponent = from_bits(word(((bits >> shift) & mask) | base))
         return exponent, from_bits(word((bits & low) | one))
 

@@ -31,7 +31,8 @@ ABOVE = np.int64(9)  # the smallest x > z
 AT_BELOW = np.int64(10)  # sample weight of the members at BELOW
 AT_ABOVE = np.int64(11)  # sample weight of the members at ABOVE
 MEMBERS = np.int64(12)  # its first element has the bits of a hash of the set of members
-# If values are missing, the first element is the mass of all members, observed or not.
+# If values are missing, the first element is the mass of all members. MASS then has only the
+# mass of those with an observed value, until `gaps.stand_for_all` sets it to this mass.
 MASS_OF_ALL = np.int64(13)
 N_ROWS = np.int64(14)
 # Array rows of the last part.

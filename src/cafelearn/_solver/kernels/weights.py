@@ -6,7 +6,7 @@ variable is a group of columns with one weight; its dispersion is the sum over i
 every column is a variable of its own, this sum has one term and is exact.
 
 To add a weighting, give it a code and an entry in `WEIGHTINGS`, and compute it in
-`update_weights`; estimators, candidates and messages read the table.
+`update_weights`; estimators, candidates and messages read `WEIGHTINGS`.
 """
 
 from typing import NamedTuple
