@@ -38,7 +38,8 @@ NUMBERS = ((2, 5, 8), (3, 6), (4, 7), (2, 5, 8), (3, 4, 6, 7))
 TRIED = range(1, 11)  # numbers of clusters to choose from
 UNIFORM = 50  # number of sets of uniform noise
 GAPS = (0.0, 0.2)  # shares of the values that are removed
-ROWS, SMALLEST = 600, 30  # of a generated set: the rows, and the smallest size of a cluster
+# Approximate number of rows of a generated set, and the smallest size of a cluster.
+ROWS, SMALLEST = 600, 30
 
 
 def sizes(rng, k):

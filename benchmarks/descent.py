@@ -161,7 +161,7 @@ def memory(report):
 
 
 def growth(report):
-    """Measure the growth of the time if the number of rows is doubled."""
+    """Measure the factor by which the time grows when the number of rows is doubled."""
     X = blobs(800_000, 50, 10)
     init = X[:10]
     sizes = (100_000, 200_000, 400_000, 800_000)

@@ -154,7 +154,9 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("speed", help="compare two workers with two threads")
     command.add_argument("--rows", type=int, default=2_000_000)
-    command.add_argument("--rounds", type=int, default=3, help="fits; the best time counts")
+    command.add_argument(
+        "--rounds", type=int, default=3, help="fits of each kind; the best time counts"
+    )
     command = commands.add_parser("memory", help="fit a file larger than the workers' memory")
     command.add_argument("--gigabytes", type=float, default=10.0, help="size of the file")
     command.add_argument("--folder", help="directory for the temporary file")

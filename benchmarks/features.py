@@ -91,10 +91,9 @@ def run_case(case):
 
 
 def _own_scales(rows, labels, centers):
-    """Compute the inverse standard deviation of each feature in each cluster.
+    """Divide the standard deviation of each feature by that of its values in each cluster.
 
-    The values are relative to the standard deviation of all rows. They are divided by the
-    maximum of the cluster, so that the largest is 1.
+    The quotients of a cluster are divided by their maximum, so that the largest is 1.
     """
     scales = np.empty_like(centers)
     for l, center in enumerate(centers):

@@ -1,4 +1,4 @@
-"""Compare fits to rows with missing values with fits after imputation.
+"""Compare fitting CAFE to rows with missing values and fitting it after imputation.
 
     python -m benchmarks.missing
 
@@ -6,8 +6,8 @@ The script removes 5, 20 and 40% of the entries of the nine data sets with the p
 level 0.4 (scales 1 and 5). Entries are removed at random ("random"), or with a probability that
 rises with the value ("value"). CAFE is fitted to the rows with missing values, and to the rows
 after imputation: by medians, by the five nearest neighbours of the standard-scaled rows, and by
-iterated regressions. Its labels are compared with the classes. With 20% removed at random there
-are five versions of each data set, in all other settings one.
+iterated regressions. Its labels are compared with the classes. With 20% removed at random,
+there are five versions of each data set; in all other settings, there is one.
 
 The script writes docs/results/missing.csv, with one row per data set, version and setting, and
 missing.md with the mean adjusted Rand indices. Cases that the CSV file already contains are not

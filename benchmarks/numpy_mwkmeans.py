@@ -1,4 +1,4 @@
-"""A straightforward mwk-means with NumPy broadcasting, as a baseline for speed."""
+"""A straightforward implementation of mwk-means in NumPy, as a baseline for speed."""
 
 import numpy as np
 

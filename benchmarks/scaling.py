@@ -1,10 +1,13 @@
-"""Measure the growth of the time of an iteration: ``python -m benchmarks.scaling``.
+"""Measure how the time per iteration depends on the size of the data and on p.
+
+    python -m benchmarks.scaling
 
 The script writes docs/results/scaling.csv and the figure docs/images/scaling.png. Each curve
-varies the number of rows n, of features m or of clusters k, or the exponent p. The fixed
-numbers are n=100,000, m=50 and k=10. The time of an iteration is the time of a fit on one
-thread, divided by the number of its iterations, at most 8; the best of two rounds counts. The
-last measurement compares one thread with two, on 400,000 rows.
+varies the number of rows n, of features m or of clusters k, or the exponent p. The sizes that a
+curve does not vary are n=100,000, m=50 and k=10. A fit runs for at most 8 iterations on one
+thread; the time of an iteration is the mean over the fit, in the faster of two rounds. The
+NumPy version is measured once, over two iterations. The last measurement compares one thread
+with two, on 400,000 rows.
 """
 
 import argparse

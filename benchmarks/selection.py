@@ -57,7 +57,7 @@ class Form(NamedTuple):
     sizes: float = 1.0  # factor of the term of the cluster sizes
     variances: str = "better"  # "own", "shared", or the better of the two for each feature
     irrelevant: bool = False  # whether a feature may have one distribution for all clusters
-    multinomial: bool = False  # whether the one-hot columns of a variable are one distribution
+    multinomial: bool = False  # whether to model a one-hot variable as one distribution
     transform: str = "none"  # transformation of the values: "none", "winsorise" or "rank"
 
 
@@ -142,7 +142,7 @@ def score(X, labels, k, form=FORMS["the score"]):
 
 
 def _categorical(categories, clusters, k, price, form):
-    """Compute the log-likelihood of a categorical distribution in each cluster."""
+    """Compute the penalised log-likelihood of a categorical distribution in each cluster."""
     fit = -price * k * (len(categories) - 1)
     alike = -price * (len(categories) - 1)
     for at in categories:
@@ -156,7 +156,7 @@ def _categorical(categories, clusters, k, price, form):
 
 
 def _gaussian(x, between, clusters, k, price, form):
-    """Compute the log-likelihood of the values that are not atoms, those of rows `between`."""
+    """Compute the penalised log-likelihood of the values in rows `between`, the non-atoms."""
     if form.transform != "none":
         x = _transform(x, between, form.transform)
     n = between.sum()
@@ -269,7 +269,7 @@ def main():
 
 
 def render(table):
-    """Return the Markdown table for the documentation from the table of the CSV file."""
+    """Render the table of the CSV file as Markdown for the documentation."""
     kinds = {"score": "score", "candidates": "candidates", "after": "afterwards"}
     kinds |= {"hindsight": "in hindsight", "others": "other methods"}
     columns = ("mean", "clean", "pairs", "columns", "heavy", "zeros", "counts")

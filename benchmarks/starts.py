@@ -1,9 +1,9 @@
 """Compare starts on a sample with starts on all rows: ``python -m benchmarks.starts``.
 
-The script fits data sets that differ in size, overlap, noise and the sizes of their clusters,
-with 50 starts on a sample and with 50 on all rows. For each data set and p, it writes a row of
-docs/results/starts.csv: the objective of the first fit divided by that of the second, and the
-times of both fits.
+The script fits mwk-means to data sets that differ in size, overlap, noise and the sizes of
+their clusters, once with 50 starts on a sample and once with 50 starts on all rows. For each
+data set and p, it writes a row of docs/results/starts.csv: the objective of the first fit
+divided by that of the second, and the times of both fits.
 """
 
 import time

@@ -50,8 +50,8 @@ by_score = CAFE(3, random_state=0, **settings | {"selection": "likelihood"}).fit
 print(f"by agreement: p = {cafe.p_:g}, by likelihood: p = {by_score.p_:g}")
 
 # %%
-# Small exponents give nearly all weight of a cluster to a few features. Large exponents give
-# similar weights to all features.
+# Small exponents give nearly all the weight of a cluster to a few features. Large exponents
+# give similar weights to all features.
 
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 shades = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(exponents)))

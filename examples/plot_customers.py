@@ -35,7 +35,7 @@ def mostly(usual, others, share=0.9):
 
 
 def about(usual, low, high, spread):
-    """Draw a column: values near the usual value of a kind; uniform values in other kinds."""
+    """Draw a column: values near the usual value of a kind if it has one, else uniform ones."""
     values = rng.uniform(low, high, n)
     for kind, value in usual.items():
         values = np.where(truth == kind, rng.normal(value, spread, n), values)
@@ -64,7 +64,8 @@ print(customers.head(4).to_string())
 # %%
 # No preparation is needed. The content of a column determines its treatment: the identifier is
 # left out, the date becomes a number of days, and a categorical column counts as one variable,
-# however many categories it has. Missing values are replaced by the median.
+# however many categories it has. With ``impute="median"``, missing numbers are replaced by the
+# median of their column.
 
 model = TabularCAFE(CAFE(4, n_components=2, random_state=0), impute="median").fit(customers)
 print(model.encoder_.treatments_.to_string())

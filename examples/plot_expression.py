@@ -32,8 +32,8 @@ for kind in range(4):
 table = pd.DataFrame(X, columns=genes)
 
 # %%
-# k-means also finds clusters as clear as these, but it does not show which genes characterise
-# a cluster. By default, CAFE also tries equal weights and may choose them;
+# The subtypes are so clear that k-means finds them too, but k-means does not show which genes
+# characterise a cluster. By default, CAFE also tries equal weights and may choose them;
 # ``weighting="cluster"`` excludes them. The number of genes is not limited, but by default CAFE
 # extracts at most as many features as there are samples.
 

@@ -44,8 +44,8 @@ for name, weights in cafe.weights_frame().iterrows():
 row = int(cafe.assignment_margin(wine.data).argmin())
 found = explain(cafe, wine.data, row)
 print(
-    f"row {row}: cluster {found.attrs['first']} before cluster {found.attrs['second']}, "
-    f"margin {found.attrs['margin']:.3f}"
+    f"row {row}: nearest cluster {found.attrs['first']}, "
+    f"second nearest {found.attrs['second']}, margin {found.attrs['margin']:.3f}"
 )
 print(found[["value", "first_center", "second_center", "share"]].round(3).to_string())
 

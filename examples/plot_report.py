@@ -19,9 +19,9 @@ wine = load_wine(as_frame=True)
 cafe = CAFE(n_clusters=3, n_components=2, n_init=20, random_state=0).fit(wine.data)
 
 # %%
-# The file can be opened without a network connection or a server. It contains names, statistics
-# and the extracted features, but not the data. An existing file is replaced only with
-# ``force=True``.
+# The file can be opened without a network connection or a server. It contains names, classes,
+# statistics and the extracted features, but not the measurements. An existing file is replaced
+# only with ``force=True``.
 
 path = write_fit_report(
     cafe,

@@ -48,8 +48,8 @@ for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     print(f"{name:8s} agreement with the log (ARI) {adjusted_rand_score(mode, labels):.2f}")
 
 # %%
-# Top: the readings of the sensor that is useless in the most modes. Bottom: the modes that CAFE
-# finds from all sensors, and those in the log.
+# Top: the readings of a sensor that is useless in two of the three modes. Bottom: the modes
+# that CAFE finds from all sensors, and those in the log.
 
 worst = int(useless.sum(axis=0).argmax())
 hours = np.arange(len(table)) / 60

@@ -137,7 +137,7 @@ def draw_ratios(figure):
     axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.set(xlabel="ratio C of the dispersions", ylabel="upper bound of the weight ratio")
-    # The points are the weight of B divided by that of A in cluster 0 of the worked example.
+    # Points for cluster 0 of the worked example: the weight of B divided by that of A.
     for p in (1.5, 2.0, 3.0):
         ratio = 4**p
         axes.plot(ratio, weight_ratio_bound(ratio, p), "o", color=SHADES[p], mec="white", ms=9)
@@ -200,7 +200,8 @@ def main(directory=IMAGES):
         for name, (draw, size) in PICTURES.items():
             figure = plt.figure(figsize=size, layout="constrained")
             draw(figure)
-            # The version of matplotlib is left out, so that equal pictures are equal files.
+            # Leave the version of matplotlib out of the file, so that equal pictures give equal
+            # files.
             figure.savefig(
                 Path(directory) / f"{name}.png", dpi=110, metadata={"Software": None}
             )

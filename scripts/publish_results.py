@@ -3,8 +3,8 @@
     cafe reproduce --out DIR
     python scripts/publish_results.py DIR
 
-The files are all runs as one compressed CSV file, the tables, the comparison as text, and the
-figures. The script also repeats the study behind the paper's Figures 1 and 2. The same runs
+The script writes all runs to one compressed CSV file. It also writes the tables, the comparison
+as text and the figures, and repeats the study behind the paper's Figures 1 and 2. The same runs
 always give the same files.
 """
 

@@ -3,10 +3,10 @@
     cafe study --out DIR
     python scripts/publish_study.py DIR
 
-The files are all runs as one compressed CSV file, and the tables and the figures of
-docs/answers.md. The same runs always give the same files. The study has no runs of its own that
-cluster the paper's noisy data sets with the paper's settings. Their place is taken by runs of
-the paper's experiment: those of the method "mwk-means" in ``grid.csv.gz``.
+The script writes all runs to one compressed CSV file. It also writes the tables and the figures
+of docs/answers.md. The same runs always give the same files. The study itself does not cluster
+the paper's noisy data sets with the paper's settings. The script takes these runs from the
+paper's experiment: they are those of the method "mwk-means" in ``grid.csv.gz``.
 """
 
 import matplotlib.pyplot as plt

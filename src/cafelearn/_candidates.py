@@ -1,4 +1,4 @@
-"""The candidates of CAFE, the settings it tries: enumerate, fit and tabulate them."""
+"""Enumerate, fit and tabulate the candidates of CAFE, the settings that it tries."""
 
 from itertools import product
 from numbers import Real

@@ -106,8 +106,8 @@ def kind_of(column) -> str:
     """Return the kind of a column.
 
     The kinds are "number", "text number", "category", "date", "text date", "duration" and
-    "markers" (only texts that mark missing values). For a column of any other type, return
-    the name of the type.
+    "markers" (only texts that mark missing values). For any other column, return the name of
+    its dtype or, if it holds objects, a description such as "mixed values".
     """
     dtype = column.dtype
     if types.is_object_dtype(dtype):
@@ -158,9 +158,9 @@ def is_marker(value) -> bool:
 
 
 def _kind_of_texts(values):
-    """Return "markers" if all values are markers, else the kind of the other values.
+    """Return "text number" if all values other than markers are numbers, else "category".
 
-    It is "text number" if all of them are numbers, else "category".
+    If all values are markers, return "markers".
     """
     n_numbers = 0
     for value in values.drop_duplicates():
@@ -257,7 +257,7 @@ def look_at(column, kind, texts=None) -> Look:
 
 
 def _named(texts):
-    """Return the first NAMED distinct texts, sorted, codes with leading zeros before others."""
+    """Sort distinct texts, codes with leading zeros first; return the first NAMED of them."""
     return tuple(sorted(set(texts), key=lambda t: (not PADDED.fullmatch(t), t))[:NAMED])
 
 

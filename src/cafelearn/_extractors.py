@@ -1,7 +1,8 @@
 """Table of the built-in extractors of CAFE.
 
-To add an extractor, add an entry here, a test and a page of documentation. The table imports
-no extractor, so that `cafe` can list the names without loading scikit-learn.
+To add an extractor, add an entry here, a test, and a row to the table of
+docs/guide/extractors.md. The classes are imported only when needed, so that `cafe` can list
+the names without loading scikit-learn.
 """
 
 from importlib import import_module
@@ -16,7 +17,7 @@ class Extractor(NamedTuple):
     shapes: dict  # of fitted arrays, see _model_checks; empty if the extractor cannot be saved
     parallel: bool = False  # whether it has the parameter n_jobs
     options: tuple = ()  # further parameters, as pairs of name and value
-    linear: bool = True  # whether features are linear in the rows or, for NMF, vice versa
+    linear: bool = True  # whether features are linear in the rows (NMF: rows in the features)
     extra: str = ""  # the extra of cafelearn that installs it, if any
     package: str = ""  # the package installed by that extra
 

@@ -17,7 +17,7 @@ def has_gaps(X):
 
 
 def refuse_empty_rows(empty, owner):
-    """Raise if `empty`, the positions of the rows without observed values, is not empty."""
+    """Raise if there are rows without observed values; `empty` has their positions."""
     if len(empty):
         raise ValueError(
             f"{owner} needs at least one observed value in each row, but all values are "

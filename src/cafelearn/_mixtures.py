@@ -12,8 +12,10 @@ import numpy as np
 
 # A value is an atom if at least this share of the rows, and at least two rows, have it.
 ATOM = 0.2
-# The prior acts like PRIOR additional rows in each component, spread over the atoms as all rows
-# are. It adds SCATTER to the sum of squared deviations of each feature.
+# The prior adds PRIOR rows to each component. In the probabilities of a feature, these rows are
+# divided between atoms and Gaussian values in the same proportions as all rows. In the variance
+# of the Gaussian values, PRIOR is added to their number and SCATTER to the sum of their squared
+# deviations.
 PRIOR, SCATTER = 1.0, 0.3
 # EM stops after ITERATIONS iterations, or when an iteration raises the log-likelihood by at
 # most GAIN per row.
@@ -98,8 +100,8 @@ def row_statistics(X, layout):
     """Compute the statistics whose sums over the members determine a component.
 
     The result has the shape (n, 2m + b + a + g). Its columns are, in this order: the
-    standardised values and their squares, both 0 at atoms and gaps; for each event of the
-    Layout, whether it occurs; for each feature with gaps, whether the value is observed.
+    standardised values and their squares, both 0 unless the value is Gaussian; for each event
+    of the Layout, whether it occurs; for each feature with gaps, whether the value is observed.
     """
     at_atom = X[:, layout.columns] == layout.values
     between = np.tile(layout.continuous.astype(np.float64), (len(X), 1))

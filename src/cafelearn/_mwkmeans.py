@@ -85,8 +85,9 @@ class MinkowskiWeightedKMeans(
           they share its weight equally.
         - "mean" adds the mean of all dispersions, recomputed at each update, as the method's
           authors do. The objective may rise and the labels may cycle.
-        - "fixed" adds a constant: a tenth of the mean dispersion of a feature in the whole
-          data, divided by `n_clusters`. The objective that includes this constant never rises.
+        - "fixed" adds a constant: a tenth of the mean (over features) of the dispersions of
+          the whole data, divided by `n_clusters`. The objective that includes this constant
+          never rises.
         - A positive float is added as it is, in the units of the dispersions.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
         One label per feature. Features with the same label, such as the columns of a one-hot

@@ -159,7 +159,10 @@ def _check_numbers(owner, given, numbers, n_rows):
 
 
 def _rows(estimator, X, sample_weight, seed):
-    """Validate the data; return at most ROWS rows and their weights, None if all are 1."""
+    """Validate the data; return at most ROWS rows and their weights.
+
+    The weights are None if none were given, and for Dask collections, where they are ignored.
+    """
     (sampling,) = seed.spawn(1)
     if is_dask(X):
         X = distributed().sample_rows(estimator, X, sampling, ROWS)

@@ -247,8 +247,8 @@ def _overall(sums):
     whole = merge_sums(
         [ProfileSums(*(part[l : l + 1] for part in sums)) for l in range(len(sums.mass))]
     )
-    # The mean is computed again, because the cluster-by-cluster merger adds rounding errors to
-    # the shares of categories.
+    # The mean is computed again, because merging the clusters one by one adds rounding errors
+    # to the shares of categories.
     if (sums.observed == sums.mass[:, None]).all():
         return whole._replace(mean=(sums.mass @ sums.mean / whole.mass)[None])
     total = np.where(whole.observed > 0, whole.observed, 1)

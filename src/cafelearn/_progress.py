@@ -88,7 +88,7 @@ class Bar:
         self.words, self.drawn, self.length = None, -float("inf"), 0
 
     def __call__(self, done, total, words, more=None):
-        """Show `done` of `total` steps and the time left, or the text `more` instead of it."""
+        """Show `done` of `total` steps, and the time left or, if given, the text `more`."""
         now = time.monotonic()
         if words != self.words:
             self.close()

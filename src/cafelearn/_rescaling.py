@@ -1,4 +1,4 @@
-"""Rescaled rows, the input of CAFE's extractor."""
+"""The input of CAFE's extractor: rescaled rows, or rows and their log distances."""
 
 import numpy as np
 

@@ -72,7 +72,8 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, Dask array or Dask dataframe of shape (n_samples, n_features)
-            The data. The other methods are lazy on Dask collections.
+            The data. On Dask collections, `fit` computes immediately; `transform` and
+            `inverse_transform` are lazy.
         y : None
             Ignored; present by convention.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -185,7 +186,10 @@ def fit_scaler(scaler, X, sample_weight=None):
 
 
 def in_units_of_data(scaler, units):
-    """Convert the statistics of a StandardScaler from rows times `units` to the rows."""
+    """Convert the statistics of a StandardScaler to those of the rows themselves.
+
+    The scaler was fitted to the rows times `units`.
+    """
     with np.errstate(over="ignore", under="ignore"):
         if scaler.mean_ is not None:
             scaler.mean_ = scaler.mean_ / units

@@ -32,8 +32,10 @@ ROWS = 65_536
 TIE = 1e-9
 # The smallest or largest value of a feature is an atom if at least this share of rows has it.
 ATOM = 0.1
-# The prior acts like PRIOR additional rows in each cluster, spread over the atoms as all rows
-# are. It adds SCATTER to the sum of squared deviations of each feature.
+# The prior adds PRIOR rows to each cluster. In the probabilities of a feature, these rows are
+# divided between atoms and other values in the same proportions as all rows. In the variance of
+# the other values, PRIOR is added to their number and SCATTER to the sum of their squared
+# deviations.
 PRIOR, SCATTER = 4.0, 3.0
 
 

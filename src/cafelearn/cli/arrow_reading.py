@@ -73,8 +73,8 @@ def reading(path, kind):
 def _read_parquet(path, groups=None, columns=None, advice=PARTS):
     """Read row groups of a Parquet file in batches, to limit the memory for decoded text.
 
-    A page may store repeated text only once. `groups` and `columns` select the row groups and
-    columns to read; None means all.
+    Decoded text can be much larger than its page, because a page can store repeated text only
+    once. `groups` and `columns` select the row groups and columns to read; None means all.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -118,8 +118,8 @@ def _read_feather(path):
     import pyarrow as pa
     from pyarrow import feather, ipc
 
-    # When Arrow reads from memory, it takes slices. When it reads from a file, it allocates as
-    # many bytes as the headers of the messages state.
+    # From memory, Arrow takes slices of the buffer. From a file, it would allocate as many
+    # bytes as the headers of the messages state.
     with pa.BufferReader(path.read_bytes()) as source:
         if source.read(len(FEATHER)) != FEATHER:
             return feather.read_table(path)  # version 1 of the format has no compression

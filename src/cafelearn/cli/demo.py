@@ -1,4 +1,4 @@
-"""cafe demo: compare k-means, PCA and CAFE on data with noise in some classes."""
+"""cafe demo: compare k-means, PCA and CAFE on wine data with added noise."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from cafelearn.cli.tables import make_table, shade
 
 NAME = "cafe-demo.html"
 CULTIVARS = ("A", "B", "C")
-SOURCE = "The wine data of scikit-learn, each measurement with noise in one cultivar."
+SOURCE = "The wine data of scikit-learn; each measurement has noise in one cultivar."
 
 
 def register(app):
@@ -30,7 +30,7 @@ def demo(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Compare k-means, PCA and CAFE on the wine data with noise in some cultivars.
+    """Compare k-means, PCA and CAFE on the wine data with added noise.
 
     Each measurement gets noise in one cultivar and is unchanged in the other two.
     CAFE computes a weight for each measurement in each cluster.

@@ -29,7 +29,8 @@ LargeData = Annotated[
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="Address of a Dask scheduler whose cluster processes a directory or array."
+        help="Address of a Dask scheduler whose workers process the data; only for a "
+        "directory or an array."
     ),
 ]
 REPEATED = "Comma-separated or repeated."
@@ -46,13 +47,18 @@ Delimiter = Annotated[
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(help="The decimal point, '.' (default) or ','.", rich_help_panel=READING),
+    typer.Option(
+        help="The decimal point, '.' or ','. By default, that of the fit if a fitted model is "
+        "applied; otherwise '.'.",
+        rich_help_panel=READING,
+    ),
 ]
 Thousands = Annotated[
     str | None,
     typer.Option(
-        help="The thousands separator, ',' or '.'; detected by default. With 'none', numbers "
-        "with separators are read as text.",
+        help="The thousands separator, ',' or '.'. By default, that of the fit if a fitted "
+        "model is applied; otherwise it is detected. With 'none', numbers with separators are "
+        "read as text.",
         rich_help_panel=READING,
     ),
 ]

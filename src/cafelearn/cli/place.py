@@ -195,7 +195,10 @@ def _row_of(estimator, frame, row, row_id):
         return row
     names = row_names(estimator, frame)
     if names is None:
-        raise ValueError("--id needs a model that was fitted with --id; use --row instead.")
+        raise ValueError(
+            "--id needs a model that was fitted with --id and a table with the same column; "
+            "use --row instead."
+        )
     places = (names.astype(str) == row_id).to_numpy().nonzero()[0]
     if len(places) != 1:
         found = "no row has" if not len(places) else f"{len(places)} rows have"

@@ -37,7 +37,7 @@ __all__ = [
 
 # For each extractor of the paper, the method with CAFE and its baseline.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
-# Two methods at a time: their difference is tested if both were run.
+# Methods to compare, two at a time. Their difference is tested if both were run.
 HYPOTHESES = (
     *PAIRS.values(),
     *(

@@ -12,7 +12,7 @@ class Progress(NamedTuple):
 
     done: int  # including failed runs
     total: int
-    failed: int  # in the current call, not in earlier ones
+    failed: int  # since the Clock was made; earlier failures are not counted
     elapsed: float
     remaining: float | None  # None until a run has succeeded
 

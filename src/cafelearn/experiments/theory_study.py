@@ -13,7 +13,7 @@ The paper leaves some details open. The choices here are:
   deviations of the rows from their centres.
 - Each row belongs to each of the three clusters with equal probability.
 - The noise features are uniform on [0, 1]; the scaling makes this range irrelevant.
-- On a data set, the 20 starts have the same initial centres at all exponents.
+- Each of the 20 starts on a data set has the same initial centres at all exponents.
 - The weights are those of Eq. 4 as printed (``dispersion_offset=0``), because the claims are
   about these weights.
 - For Figure 1, the weights are sorted within each cluster and averaged over the clusters.

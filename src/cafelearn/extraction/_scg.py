@@ -57,7 +57,7 @@ def minimize_all(function, starts, n_epochs):
 
         descent = -dot(directions, slopes)
         length = _ratio(descent, curvature)
-        # Smaller decreases are within the rounding errors of the values.
+        # Decreases as small as this are within the rounding errors of the values.
         arrived |= descent * length <= SMALLEST_GAIN * np.abs(values) + TINY
         new_points = points + length[:, None] * directions
         new_values, new_slopes = function(new_points)

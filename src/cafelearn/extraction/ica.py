@@ -58,8 +58,8 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     max_iter : int, default=1000
         Largest number of iterations of one start.
     tol : float, default=1e-8
-        A start stops when an iteration lowers the objective by no more than this fraction of
-        the initial objective, or when no entry of the gradient exceeds this limit.
+        A start stops when an iteration lowers the objective by no more than `tol` times the
+        initial objective, or when no entry of the gradient exceeds this product.
     n_jobs : int, default=None
         Number of threads that share the starts. The result does not depend on the number of
         threads. ``None`` means 1 unless in a :obj:`joblib.parallel_config` context; -1 means

@@ -4,8 +4,8 @@ import numpy as np
 
 from cafelearn._words import shortened
 
-# The palette of Okabe and Ito, whose colours can be distinguished with the common kinds of
-# colour blindness.
+# The palette of Okabe and Ito, whose colours people with the common kinds of colour blindness
+# can tell apart.
 COLORS = (
     "#0072B2",
     "#E69F00",

@@ -69,7 +69,7 @@ def check_weights_table(who, weights):
     except (TypeError, ValueError) as error:
         raise ValueError(f"{who} needs weights that are numbers, but {error}.") from error
     if not values.size or not np.isfinite(values).all():
-        raise ValueError(f"{who} needs at least one weight, and finite weights.")
+        raise ValueError(f"{who} needs at least one weight, and all weights must be finite.")
     return weights
 
 

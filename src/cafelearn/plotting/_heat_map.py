@@ -115,7 +115,7 @@ def _slim(width, height):
 
 
 def _label_step(size):
-    """Return the smallest step between labelled cells of this size at which labels fit."""
+    """Return the smallest n for which the labels of every n-th cell of this size fit."""
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(size, 1e-9)))
 
 

@@ -21,7 +21,7 @@ class NumberOfClustersDisplay:
     """Stability and score of each number of clusters tried.
 
     Usually created by :meth:`from_estimator`. For comparison, the stability and the score of
-    permuted rows are also drawn: each column is permuted independently, so that there is no
+    permuted rows are also drawn: each variable is permuted independently, so that there is no
     cluster structure. A band shows the stability plus and minus its standard deviation.
 
     Parameters

@@ -44,7 +44,8 @@ def write_fit_report(
     centres instead of extracted features.
 
     The file loads nothing from the network. It does not contain the data, but it contains
-    names, statistics, and the extracted features of up to about 5,000 rows.
+    names and statistics of the columns, and the names, extracted features, clusters and known
+    classes of up to about 5,000 rows.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def profile_table(facts) -> Table:
     return Table(
         "profile-table",
         "Mean of each variable, or share of each category, in each cluster and overall; "
-        "largest differences first. Brown is above the other rows, blue below.",
+        "largest differences first. Brown is above the other clusters, blue below.",
         [
             Column("variable", numeric=False),
             *(Column(f"cluster {l}") for l in clusters),

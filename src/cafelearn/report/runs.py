@@ -178,7 +178,7 @@ def agreement_table(comparison) -> Table:
     return Table(
         "agreement-table",
         "Share of cells within two standard errors of the published mean, and the share "
-        "expected of an exact repetition",
+        "expected if only the random noise differed",
         [
             Column("group", numeric=False),
             Column("by", numeric=False, choose=True),
@@ -205,7 +205,8 @@ def wins_table(comparison) -> Table:
     ]
     return Table(
         "wins-table",
-        "Mean ARI with CAFE minus mean ARI without CAFE, over the versions completed both ways",
+        "Mean ARI with CAFE minus mean ARI without CAFE, over the versions that both methods "
+        "completed",
         [
             *CONFIGURATION_COLUMNS,
             Column("extractor", numeric=False, choose=True),

@@ -14,7 +14,7 @@ from cafelearn.report.tables import (
 
 # Only this many of the best candidates are compared; more columns would be too narrow.
 MOST_COMPARED = 10
-# Longer names are replaced by numbers in the header of the heat map.
+# If any name is longer, the header of the heat map has numbers instead of names.
 SHORT_NAME = 8
 
 
@@ -48,7 +48,7 @@ def candidates_table(facts) -> Table:
     names = ("p", "score", "agreement", "smallest", "largest")
     return Table(
         "candidates-table",
-        "Candidates, numbered as in candidates_: settings, score, agreement (ARI) with the "
+        "Candidates: row number in candidates_, settings, score, agreement (ARI) with the "
         "chosen candidate, and sizes of the smallest and the largest cluster",
         [
             Column("candidate", numeric=False),

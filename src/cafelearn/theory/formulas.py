@@ -96,7 +96,7 @@ def dispersions(
     Returns
     -------
     D : ndarray of shape (n_clusters, n_features)
-        Sum of ``abs(x - z)**p`` over the members of each cluster.
+        Weighted sum of ``abs(x - z)**p`` over the members of each cluster.
 
     Examples
     --------
