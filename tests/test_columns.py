@@ -178,6 +178,11 @@ class TestNumbersAsText:
         assert encoded.isna().tolist() == [True] * 5 + [False] * 35
         assert not recwarn.list
 
+    @pytest.mark.parametrize("values", [[1 + 2j, 3, 4, 5], [np.complex64(1), 2, 3, 4]])
+    def test_complex_objects(self, values):
+        with pytest.raises(ValueError, match=r"got 'a' \((complex|mixed-integer) values\)"):
+            TableEncoder().fit(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
+
     def test_mixed_objects(self):
         frame = self.frame([*range(29), "N/A"])
         encoded = TableEncoder().fit_transform(frame)["age"]

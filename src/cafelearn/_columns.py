@@ -117,7 +117,7 @@ def kind_of(column) -> str:
         if found in DATES:
             return "date"
         there = column.dropna()
-        if not there.map(lambda value: isinstance(value, str | Number | np.bool_)).all():
+        if not there.map(_is_text_or_number).all():
             return f"{found} values"
         if found == "string" and _holds_dates(there):
             return "text date"
@@ -171,6 +171,10 @@ def _kind_of_texts(values):
         elif not is_marker(value):
             return "category"
     return "text number" if n_numbers else "markers"
+
+
+def _is_text_or_number(value):
+    return isinstance(value, str | Number | np.bool_) and not np.iscomplexobj(value)
 
 
 def _holds_dates(text):

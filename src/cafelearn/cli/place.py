@@ -230,8 +230,9 @@ def _show(run, found, name, place, most):
         _table(found, first, second, most, with_weights=run.width() >= WIDE),
     )
     if most < len(found):
-        rest = shares.iloc[most:].sum()
-        run.say(f"The other {len(found) - most:,} features add {rest:+.1%}")
+        rest, count = shares.iloc[most:].sum(), len(found) - most
+        others = "feature adds" if count == 1 else f"{count:,} features add"
+        run.say(f"The other {others} {rest:+.1%}")
 
 
 def _table(found, first, second, most, with_weights):

@@ -127,8 +127,8 @@ class StudyPlan:
         check_versions(self.versions)
         if not len(self):
             raise ValueError(
-                f"Plan has no runs: no data set among {', '.join(self.datasets)} has a regime "
-                f"among {', '.join(self.regimes)}, or no task among {', '.join(self.tasks)} "
+                f"StudyPlan has no runs: no data set among {', '.join(self.datasets)} has a "
+                f"regime among {', '.join(self.regimes)}, or no task among {', '.join(self.tasks)} "
                 f"has a method among {', '.join(self.methods)}."
             )
 
