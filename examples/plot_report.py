@@ -29,7 +29,7 @@ path = write_fit_report(
     Path(mkdtemp()) / "wine.html",
     y=wine.target_names[wine.target],
     title="Wine",
-    source="178 wines of three growers, 13 chemical measurements (UCI repository)",
+    source="178 wines of three cultivars, 13 chemical measurements (UCI repository)",
 )
 print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -33,7 +33,9 @@ def make_candidates(estimator):
     """Return every distinct combination of the settings of an estimator."""
     combinations = product(
         _values(estimator, "scaling", _is_scaling, "'range', 'standard', None or transformers"),
-        _values(estimator, "weighting", WEIGHTINGS.__contains__, listed(WEIGHTINGS)),
+        _values(
+            estimator, "weighting", WEIGHTINGS.__contains__, f"one of {listed(WEIGHTINGS)}"
+        ),
         _values(estimator, "dispersion_offset", _is_offset, "'mean', 'fixed' or numbers >= 0"),
         _values(estimator, "p", _is_exponent, "finite numbers above 1"),
     )

@@ -1,4 +1,4 @@
-"""Fits to Dask arrays and dataframes that are larger than memory or spread over a cluster.
+"""Support for Dask arrays and dataframes that are larger than memory or spread over a cluster.
 
 The estimators accept Dask collections directly. Each pass over the data serves all running
 starts of all candidates. The blocks stay on their workers, which sum over their rows and merge

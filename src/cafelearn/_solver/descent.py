@@ -40,8 +40,9 @@ from cafelearn._solver.kernels.gaps import (
 from cafelearn._solver.kernels.sums import CHANGED, MASS_OF_ALL, clear, empty_stack, merge_stack
 from cafelearn._solver.kernels.vectors import minimum
 
-# Short passes share compiled calls of about this many terms |x - z|^p. Longer passes are split
-# into several calls, because Python handles interrupts only between calls.
+# One compiled call makes several short passes, of about this many terms |x - z|^p together.
+# Longer passes are split into several calls, because Python handles interrupts only between
+# calls.
 WORK_PER_CALL = 2**27
 # Time per term of rows with gaps, as a multiple of that of complete rows.
 SLOWNESS_OF_GAPS = 16

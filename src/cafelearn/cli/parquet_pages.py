@@ -1,6 +1,6 @@
 """Read the unpacked sizes of Parquet pages from the page headers.
 
-Arrow allocates the size that is stated in the header of a page. This size need not agree with
+Arrow allocates as much memory as the header of a page states. This size need not agree with
 the sizes in the footer of the file. Headers are structs in Thrift's compact protocol, defined
 in parquet.thrift of the Parquet format.
 """

@@ -79,8 +79,8 @@ CATALOGUE = {
         classes=("cp", "im", "pp", "imU", "om", "omL", "imL", "imS"),
     ),
     "glass": Entry(
-        "Glass Identification: the refractive index and the contents of eight oxides of 214 "
-        "pieces of glass of six kinds." + _SOURCE,
+        "Glass Identification: the refractive index of 214 pieces of glass of six kinds, and "
+        "their content of each of eight oxides." + _SOURCE,
         classes=(
             "building_windows_float_processed",
             "building_windows_non_float_processed",

@@ -1,8 +1,8 @@
 """Compare methods over many blocks: average ranks, critical difference and paired tests.
 
-A block is a configuration of an experiment, such as a data set at one level and one scale of
-noise. The statistical procedures are those of J. Demšar, "Statistical comparisons of
-classifiers over multiple data sets", Journal of Machine Learning Research 7, 2006.
+A block is a configuration of an experiment, such as a data set at one noise level and one noise
+scale (see `Plan`). The statistical procedures are those of J. Demšar, "Statistical comparisons
+of classifiers over multiple data sets", Journal of Machine Learning Research 7, 2006.
 """
 
 from collections.abc import Iterable, Mapping

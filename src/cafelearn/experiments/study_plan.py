@@ -128,8 +128,8 @@ class StudyPlan:
         if not len(self):
             raise ValueError(
                 f"StudyPlan has no runs: no data set among {', '.join(self.datasets)} has a "
-                f"regime among {', '.join(self.regimes)}, or no task among {', '.join(self.tasks)} "
-                f"has a method among {', '.join(self.methods)}."
+                f"regime among {', '.join(self.regimes)}, or no task among "
+                f"{', '.join(self.tasks)} has a method among {', '.join(self.methods)}."
             )
 
     def samples(self) -> list:

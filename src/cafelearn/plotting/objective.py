@@ -23,7 +23,7 @@ MANY_ITERATIONS = 40  # longer paths are drawn without markers
 
 
 class ObjectiveDisplay:
-    """The objective after each iteration, and the bounds of Theorem 2 on its last value.
+    """The objective after each iteration, and the bounds on its last value.
 
     Usually created by :meth:`from_estimator`. Each exponent has its own panel, because
     objectives at different exponents have different units. Below, w are the weights, D the
@@ -59,7 +59,8 @@ class ObjectiveDisplay:
 
     Notes
     -----
-    Theorem 2 bounds the objective of given dispersions. The bounds drawn are those of the final
+    Theorem 2 of the paper bounds the objective of given dispersions (see
+    :func:`~cafelearn.theory.objective_bounds`). The bounds drawn are those of the final
     dispersions; earlier values of the objective may lie above them. The theorem assumes weights
     that are optimal for the dispersions. Weights with an offset c are optimal for D + c, so the
     theorem is applied to D + c:
@@ -164,7 +165,7 @@ class ObjectiveDisplay:
             A fitted estimator. For CAFE, the chosen candidate and those that differ from it
             only in the exponent are drawn.
         bounds : bool, default=True
-            Draw the bounds of Theorem 2.
+            Draw the bounds of Theorem 2 of the paper.
         ax : matplotlib Axes or array of them, default=None
             Axes to draw on: one for each exponent, or a single subplot, which is divided. None
             creates a figure.

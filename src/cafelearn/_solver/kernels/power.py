@@ -107,7 +107,7 @@ _FORMATS = {
 
 
 def _monomials(function, low, high, terms):
-    """Return the coefficients of the Chebyshev interpolant on [low, high], about its middle."""
+    """Return the coefficients of the Chebyshev interpolant, in powers of t - middle."""
     middle, half = (low + high) / 2, (high - low) / 2
     series = chebyshev.chebinterpolate(lambda t: function(middle + half * t), terms - 1)
     # `cheb2poly` drops the highest coefficients if they are 0, which can happen near integer q.

@@ -14,8 +14,8 @@ from cafelearn._solver.kernels.vectors import from_bits, maximum, minimum, to_bi
 
 # The first six rows are sums, over the members x of a cluster, of sample_weight times the given
 # expression, where z is the current centre and s a scale near 1 / range. For p <= 2,
-# GRADIENT_BELOW has the gradient below minus the gradient above, and for p < 2 CURVATURE_BELOW
-# has the sum of both curvatures; GRADIENT_ABOVE and CURVATURE_ABOVE are unused.
+# GRADIENT_ABOVE and CURVATURE_ABOVE are unused, and GRADIENT_BELOW has the gradient below minus
+# the gradient above; for p < 2, CURVATURE_BELOW has the sum of both curvatures.
 # NumPy integers, because Numba compiles indexing anew for each Python constant.
 GRADIENT_BELOW = np.int64(0)  # (s (z - x))^(p-1) where x < z
 GRADIENT_ABOVE = np.int64(1)  # (s (x - z))^(p-1) where x > z
@@ -38,7 +38,7 @@ N_ROWS = np.int64(14)
 # Array rows of the last part.
 CHANGED = np.int64(0)  # its first element is the number of rows whose label changed
 FARTHEST = np.int64(1)  # its first element is the largest distance of a row from its centre
-FARTHEST_ROW = np.int64(2)  # that row
+FARTHEST_ROW = np.int64(2)  # the values of that row, one per feature
 
 
 def empty_sums(n_clusters, n_features, *before):
