@@ -139,4 +139,7 @@ CORPUS = [
     # A Feather file whose lengths ask for more than the file has.
     {"what": "tables", "how": "inside", "seed": 197765398, "file": 24},
     {"what": "tables", "how": "inside", "seed": 898885088, "file": 37},
+    # A model file in which a feature has another name.
+    {"what": "models", "how": "schema", "seed": 848209394, "file": 54}
+    | {"without": [1, 2, 3, 4, 5, 6, 7]},
 ]
