@@ -96,6 +96,14 @@ class TestSampleWeight:
         sizes = ["smallest", "largest"]
         pd.testing.assert_frame_equal(weighed.candidates_[sizes], repeated.candidates_[sizes])
 
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_too_few_rows_of_positive_weight(self, weighted):
+        X = WINE if weighted else WINE.iloc[[0, 1] * 20]
+        weight = [1, 1] + [0] * (len(X) - 2) if weighted else None
+        rows = "distinct rows of positive weight" if weighted else "distinct rows"
+        with pytest.raises(ValueError, match=f"X has too few {rows}. Use fewer clusters"):
+            CAFE(3, **QUICK).fit(X, sample_weight=weight)
+
     def test_reaches_the_score(self):
         weight = np.random.default_rng(1).integers(0, 3, len(WINE))
         cafe = CAFE(3, **QUICK).fit(WINE, sample_weight=weight)

@@ -66,6 +66,16 @@ class TestFit:
         ari = adjusted_rand_score(table["species"], by_hand.labels_)
         assert f"ARI {ari:.3f}" in said
 
+    def test_labels_that_are_missing_are_counted(self, tmp_path, cafe):
+        X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0], [9]], 30, axis=0)
+        table = pd.DataFrame(X, columns=["a", "b"]).assign(lab=np.repeat(["u", "v"], 30))
+        table.loc[::4, "lab"] = None
+        table.to_csv(tmp_path / "t.csv", index=False)
+        some = ("fit", tmp_path / "t.csv", "-k", 2, "--n-init", 1, "--label", "lab")
+        assert "with 'lab' (45 of 60 rows have a label): ARI 1.000" in cafe(*some)[1]
+        table.dropna().to_csv(tmp_path / "t.csv", index=False)
+        assert "with 'lab': ARI 1.000" in cafe(*some)[1]
+
     def test_json_is_one_object_and_nothing_else(self, iris, cafe):
         code, out, _ = cafe(
             *("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--json"),

@@ -15,7 +15,8 @@ from cafelearn.datasets import load
 from cafelearn.persistence import load_model
 
 distributed = pytest.importorskip("distributed")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 IRIS = load("iris").frame.rename(columns={"target": "species"})
 QUICK = ("--n-init", "2", "--p", "2", "--jobs", "2")
@@ -314,6 +315,14 @@ class TestTransform:
         features, _ = same(model(*self.NAMED), new, "--id", "number")
         assert features["number"].count() == 119
 
+    def test_missing_names_among_large_ones(self, model, table, same, tmp_path):
+        new = table.assign(number=pd.array(range(2**53 + 1, 2**53 + 151), dtype="Int64"))
+        new.loc[3, "number"] = None
+        same(model(*self.NAMED), new, "--id", "number")
+        parts = map(parquet.read_table, sorted((tmp_path / "features").iterdir()))
+        names = pa.concat_tables(parts)["number"].to_pylist()
+        assert names == [None if i == 3 else 2**53 + 1 + i for i in range(150)]
+
     @pytest.mark.parametrize("impute", [(), ("--impute", "median")])
     def test_values_that_were_not_there(self, model, table, same, impute):
         new = table.copy()
@@ -415,7 +424,7 @@ class TestTransform:
         single = tmp_path / "fitted.parquet"
         for more, message in (
             (("--scheduler", "tcp://a:1"), "--scheduler needs a directory"),
-            (("--jobs", 0), "n_jobs == 0"),
+            (("--jobs", 0), "'--jobs' / '-j': needs a number >= 1, or -1"),
         ):
             outputs = ("--out", tmp_path / "a.csv")
             code, _, err = cafe("transform", fitted, single, *outputs, *more)

@@ -146,6 +146,73 @@ class TestTexts:
         assert code == 2
         assert "decimal commas" in err
 
+    def test_row_names_with_a_gap(self, cafe, tmp_path):
+        names = [str(i) if i else "" for i in range(1900, 2050)]
+        names[7] = ""
+        path, model, out = (
+            self.write(tmp_path, n=names),
+            tmp_path / "m.skops",
+            tmp_path / "o.csv",
+        )
+        fit = ("fit", path, "-k", 3, *QUICK, "--id", "n", "--model", model, "--out", out)
+        assert cafe(*fit)[0] == 0
+        assert pd.read_csv(out, dtype=str)["n"].fillna("").tolist() == names
+        for given in ((), ("--id", "n")):
+            done = cafe("transform", model, path, "--out", out, "--force", *given)
+            assert done[0] == 0
+            assert pd.read_csv(out, dtype=str)["n"].fillna("").tolist() == names
+        code, said, err = cafe("explain", model, path, "--id", "1995")
+        assert code == 0, err
+        assert "Row 95 (1995)" in said
+
+    def test_integers_among_missing_row_names(self, cafe, tmp_path):
+        frame = pd.DataFrame(np.random.default_rng(0).normal(size=(150, 3)), columns=[*"abc"])
+        out = tmp_path / "o.jsonl"
+        frame["n"] = pd.array(range(2**53 + 1, 2**53 + 151), dtype="Int64")
+        frame.loc[::2, "n"] = None
+        names = [None if i % 2 == 0 else 2**53 + 1 + i for i in range(150)]
+        frame.to_parquet(tmp_path / "t.parquet")
+        (tmp_path / "parts").mkdir()
+        frame.to_parquet(tmp_path / "parts" / "t.parquet")
+        found = []
+        for name, more in (("t.parquet", ("--out", out)), ("parts", ())):
+            code, said, err = cafe(
+                "fit", tmp_path / name, "-k", 3, *QUICK, "--id", "n", "--json", *more
+            )
+            assert code == 0, err
+            found.append(json.loads(said)["doubtful"]["lowest"])
+        assert [json.loads(line)["n"] for line in out.read_text().splitlines()] == names
+        for lowest in found:
+            assert [row["id"] for row in lowest] == [names[row["row"]] for row in lowest]
+            assert len({row["id"] is None for row in lowest}) == 2
+
+    def test_a_row_is_encoded_the_same_alone(self, cafe, tmp_path):
+        columns = {"smoker": ["TRUE", "FALSE", "maybe"], "version": ["1.0", "2.10", "beta"]}
+        path = self.write(tmp_path, **{name: texts * 50 for name, texts in columns.items()})
+        model, out = tmp_path / "m.skops", tmp_path / "out.csv"
+        fit = ("fit", path, "-k", 3, *QUICK, "--model", model, "--out", out)
+        assert cafe(*fit)[0] == 0
+        fitted, lines = pd.read_csv(out), path.read_text().splitlines()
+        new = tmp_path / "new.csv"
+        for row in range(3):
+            new.write_text(f"{lines[0]}\n{lines[row + 1]}\n")
+            code, _, err = cafe("transform", model, new, "--out", out, "--force")
+            assert code == 0, err
+            assert "unknown categories" not in err
+            alone = pd.read_csv(out).drop(columns="row")
+            pd.testing.assert_frame_equal(alone, fitted.iloc[[row], 1:].reset_index(drop=True))
+
+    def test_empty_text_in_other_files(self, cafe, tmp_path):
+        path = self.write(tmp_path, gender=["f", "m", ""] * 50)
+        frame, words = pd.read_csv(path, keep_default_na=False), "Empty text is a category"
+        assert words not in " ".join(self.columns(cafe, path)[1])
+        frame.to_parquet(tmp_path / "t.parquet")
+        (tmp_path / "parts").mkdir()
+        frame.to_parquet(tmp_path / "parts" / "t.parquet")
+        for name in ("t.parquet", "parts"):
+            _, remarks = self.columns(cafe, tmp_path / name)
+            assert f"{words} in 'gender'; in a CSV file it would be a missing" in str(remarks)
+
     def test_a_damaged_record_of_the_options(self, cafe, tmp_path):
         path = self.write(tmp_path)
         model = tmp_path / "m.skops"
@@ -164,6 +231,13 @@ class TestTexts:
             code, _, err = cafe("explain", tmp_path / "broken.skops", path, "--row", 0)
             assert code == 2
             assert "reading options of TabularCAFE are damaged" in err
+
+
+@pytest.mark.parametrize("command", [("fit", "t.csv", "-k", 3), ("demo",), ("study",)])
+def test_no_threads(command, cafe):
+    code, _, err = cafe(*command, "--jobs", 0)
+    assert code == 2
+    assert "'--jobs' / '-j': needs a number >= 1, or -1 for all processors; got 0" in err
 
 
 def test_a_short_option_with_two_dashes(table, cafe):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -183,6 +184,21 @@ class TestNumbersAsText:
         with pytest.raises(ValueError, match=r"got 'a' \((complex|mixed-integer) values\)"):
             TableEncoder().fit(pd.DataFrame({"a": pd.Series(values, dtype=object)}))
 
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            ([1], "list values"),
+            ({"b": 1}, "dict values"),
+            (uuid.UUID(int=1), "UUID values"),
+            (("x", [1]), "str and other values"),
+        ],
+    )
+    def test_objects_are_named_by_their_type(self, value, kind):
+        values = value if isinstance(value, tuple) else (value, value)
+        X = pd.DataFrame({"a": pd.Series(values, dtype=object)})
+        with pytest.raises(ValueError, match=rf"got 'a' \({kind}\)"):
+            TableEncoder().fit(X)
+
     def test_mixed_objects(self):
         frame = self.frame([*range(29), "N/A"])
         encoded = TableEncoder().fit_transform(frame)["age"]
@@ -202,6 +218,52 @@ class TestNumbersAsText:
         for words in ("'N/A', 'unknown'", "left out", 'errors="coerce"', "--missing"):
             assert words in str(warning.message)
         assert encoder.treatments_.loc["age", "kind"] == "identifier"
+
+    @pytest.mark.parametrize("n_parts", [None, 7])
+    @pytest.mark.parametrize(
+        "form",
+        [
+            *("{:,}", "{:,}.50", "€{}", "${:,}", "{} €", "{}.5%", "{}.1 kg", "{}kg", "{},5"),
+            *("\u2212{}", "{:,} km/h", "\u2212€ {}"),
+        ],
+    )
+    def test_numbers_in_other_notations(self, form, n_parts):
+        frame = self.frame([form.format(1000 + 37 * i) for i in range(40)])
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(
+            UserWarning, match="Column 'age' has numbers with separators"
+        ) as seen:
+            TableEncoder().fit(X)
+        (warning,) = seen
+        assert warning.filename == __file__
+        assert f"such as '{form.format(1000)}', " in str(warning.message)
+        assert "and is left out. Write them as plain" in str(warning.message)
+
+    def test_plain_and_other_notations(self):
+        frame = self.frame([f"{975 + i:,}" for i in range(40)])
+        with pytest.warns(UserWarning, match="separators, symbols or units, such as '1,000'"):
+            TableEncoder().fit(frame)
+        few = self.frame(["10%", "20%", "n/a"] * 10)
+        with pytest.warns(UserWarning, match="'10%', '20%', and is treated as categories"):
+            TableEncoder().fit(few)
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            [f"T{i}" for i in range(40)],
+            [f"{i % 20}{'ABC'[i % 3]}" for i in range(40)],
+            ["1st", "2nd", "3rd"] * 10,
+            [f"10.0.{i}.{i * 3}" for i in range(40)],
+            [f"2.{i}.7" for i in range(40)],
+            [f"{i * 10}-{i * 10 + 9}" for i in range(40)],
+            [f"{i} {['Elm', 'Oak', 'Ash'][i % 3]}" for i in range(40)],
+            ["01,007", "60,601", "02116"] * 10,
+            ["", "-", "?"] * 10,
+        ],
+    )
+    def test_codes_are_no_numbers_in_other_notations(self, texts, recwarn):
+        TableEncoder().fit(self.frame(texts))
+        assert not recwarn.list
 
     def test_no_warning_if_the_treatment_is_chosen(self, recwarn):
         frame = self.frame([*map(str, range(38)), "unknown", "N/A"])
@@ -255,6 +317,40 @@ class TestDates:
         assert warning.filename == __file__
         assert "dayfirst=True" in str(warning.message)
 
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    @pytest.mark.parametrize(
+        ("form", "advice"),
+        [
+            ("%Y/%m/%d", "pd.to_datetime(X['day']); otherwise"),
+            ("%Y.%m.%d %H:%M", "pd.to_datetime(X['day']); otherwise"),
+            ("%d-%b-%Y", "pd.to_datetime(X['day']); otherwise"),
+            ("%B %d, %Y", "pd.to_datetime(X['day']); otherwise"),
+            ("%d/%m/%y", "dayfirst=True) or dayfirst=False; otherwise"),
+            ("%d.%m.%y", "dayfirst=True) or dayfirst=False; otherwise"),
+        ],
+    )
+    def test_dates_in_other_notations(self, form, advice, n_parts):
+        days = pd.date_range("2019-12-01", periods=40).strftime(form)
+        frame = pd.DataFrame({"day": days, "a": np.arange(40) % 7})
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'day' has dates such as '") as seen:
+            TableEncoder().fit(X)
+        (warning,) = seen
+        assert advice in str(warning.message)
+
+    @pytest.mark.parametrize("n_parts", [None, 3])
+    @pytest.mark.parametrize("other", ["NA", "unknown", "0000-00-00", "2020-02-30", "5"])
+    def test_dates_with_another_text(self, other, n_parts):
+        days = [*pd.date_range("2020-01-01", periods=39).strftime("%Y-%m-%d"), other]
+        frame = pd.DataFrame({"day": days, "a": np.arange(40) % 7})
+        X = frame if n_parts is None else dd.from_pandas(frame, npartitions=n_parts)
+        with pytest.warns(UserWarning, match="Column 'day' has 39 dates such as") as seen:
+            TableEncoder().fit(X)
+        (warning,) = seen
+        for words in (f"1 other text, such as '{other}', and", f"--missing {other};"):
+            assert words in str(warning.message)
+        assert "pd.to_datetime(X['day'], errors=\"coerce\")" in str(warning.message)
+
     def test_parts_that_differ(self):
         # The first half looks like dates, and a whole part has no values at all.
         days = ["2020-01-01", "2020-01-02"] * 10
@@ -272,6 +368,45 @@ class TestDates:
             encoder.transform(table.assign(renewal="soon"))
         with pytest.raises(ValueError, match="needs dates in column 'signup', got '5'"):
             encoder.transform(table.assign(signup=5))
+
+    @pytest.mark.parametrize("as_objects", [False, True])
+    @pytest.mark.parametrize(
+        ("name", "value", "needed"),
+        [
+            ("spend", pd.Timestamp("2024-01-01"), "numbers"),
+            ("spend", pd.Timestamp("2024-01-01", tz="UTC"), "numbers"),
+            ("spend", pd.Timedelta("3D"), "numbers"),
+            ("spend", pd.Period("2024-05"), "numbers"),
+            ("signup", pd.Timedelta("3D"), "dates"),
+            ("renewal", pd.Timedelta("3D"), "dates"),
+            ("stay", pd.Timestamp("2024-01-01"), "durations"),
+            ("stay", 5, "durations"),
+            ("stay", "3 days", "durations"),
+        ],
+    )
+    def test_new_rows_in_other_units(self, table, name, value, needed, as_objects):
+        encoder = TableEncoder().fit(table)
+        new = table.assign(**{name: value})
+        if as_objects:
+            new[name] = new[name].astype(object)
+        message = f"needs {needed} in column '{name}', got '{str(value)[:4]}"
+        with pytest.raises(ValueError, match=message):
+            encoder.transform(new)
+        with pytest.raises(ValueError, match=message):
+            encoder.transform(dd.from_pandas(new, npartitions=2)).compute()
+
+    @pytest.mark.parametrize("name", ["spend", "signup", "stay"])
+    def test_missing_times_are_gaps_everywhere(self, table, name):
+        encoder = TableEncoder().fit(table)
+        for gaps in (pd.NaT, pd.Series([pd.NaT] * N, dtype=object), np.nan):
+            assert encoder.transform(table.assign(**{name: gaps}))[name].isna().all()
+
+    def test_duration_objects(self, table):
+        objects = table.assign(stay=table["stay"].astype(object))
+        encoder = TableEncoder().fit(objects)
+        assert encoder.treatments_.loc["stay", "kind"] == "duration"
+        expected = TableEncoder().fit_transform(table)
+        pd.testing.assert_frame_equal(encoder.transform(objects), expected)
 
     def test_gaps(self, table):
         table.loc[3, "signup"] = pd.NaT
@@ -379,6 +514,46 @@ class TestCommand:
         assert "--numeric or --category" in left_out
         (days,) = [line for line in lines if "days since 1970-01-01" in line]
         assert "'signup', 'renewal'" in days
+
+    @pytest.mark.parametrize("name", ["revenue", "last", "renewal"])
+    def test_only_bad_cells_are_named(self, table, name, cafe, tmp_path):
+        table["revenue"] = [f"{1000 * x + 1000:,.2f}" for x in table["spend"]]
+        table["last"] = table["signup"].dt.strftime("%d.%m.%Y")
+        table = table.drop(columns=["stay", "signup"])
+        path, model, out = tmp_path / "t.csv", tmp_path / "m.skops", tmp_path / "o.csv"
+        table.to_csv(path, index=False)
+        assert cafe("fit", path, "-k", 2, *QUICK, "--model", model)[0] == 0
+        new = table.head(5).copy()
+        new.loc[1, name] = "NA"
+        new.to_csv(path, index=False)
+        code, _, err = cafe("transform", model, path, "--out", out)
+        assert code == 0, err
+        assert pd.read_csv(out).notna().all(axis=None)
+        new.loc[2, name] = "abc"
+        new.to_csv(path, index=False)
+        code, _, err = cafe("transform", model, path, "--out", tmp_path / "p.csv")
+        assert code != 0
+        assert re.search(f"needs (numbers|dates) in column '{name}', got 'abc'\\.\n", err)
+        assert cafe("explain", model, path, "--row", 0)[0] == 0
+
+    @pytest.mark.parametrize("in_parts", [False, True])
+    def test_times_for_numbers(self, table, in_parts, cafe, tmp_path):
+        table, model = table[["spend", "visits", "plan"]], tmp_path / "m.skops"
+        for name, frame in (
+            ("old", table),
+            ("new", table.assign(visits=pd.Timestamp("2024-01-01"))),
+        ):
+            (tmp_path / name).mkdir()
+            frame.to_parquet(tmp_path / name / "a.parquet", index=False)
+        old, new = (
+            tmp_path / name if in_parts else tmp_path / name / "a.parquet"
+            for name in ("old", "new")
+        )
+        assert cafe("fit", old, "-k", 2, *QUICK, "--model", model)[0] == 0
+        out = tmp_path / "out.parquet"
+        code, _, err = cafe("transform", model, new, "--out", out)
+        assert code != 0
+        assert "needs numbers in column 'visits', got '2024-01-01 00:00:00'." in err
 
     def test_overrides_and_json(self, table, cafe, tmp_path):
         path = tmp_path / "table.csv"

@@ -2,12 +2,14 @@
 
 import pickle
 import warnings
+from contextlib import nullcontext
 
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
@@ -83,6 +85,37 @@ class TestFindings:
         model = MinkowskiWeightedKMeans(5, weighting="uniform", random_state=0).fit(X)
         assert [(f.code, f.severity) for f in model.diagnosis_] == [("singletons", "note")]
         assert "1 of 5 clusters has a single row" in model.diagnosis_[0].message
+
+    @pytest.mark.parametrize("weight", [0.01, 2.0, 1e300])
+    def test_weights_are_not_counted_as_rows(self, weight):
+        X = RNG.normal(size=(200, 2))
+        X[0] = 1e6
+        weights = np.full(201, weight)
+        weights[200] = 0.0  # this row does not count
+        X, lazy = np.r_[X, X[:1]], da.from_array(np.r_[X, X[:1]], chunks=(70, 2))
+        model = MinkowskiWeightedKMeans(2, random_state=0)
+        cafe = CAFE(2, n_permutations=0, random_state=0)
+        for estimator, rows in ((model, X), (model, lazy), (cafe, X)):
+            with severe("99% of the total sample weight is in one of 2 clusters"):
+                estimator.fit(rows, sample_weight=weights)
+            messages = [f.message for f in estimator.diagnosis_ if f.code == "singletons"]
+            assert messages == ["1 of 2 clusters has a single row, perhaps an outlier."]
+        with severe(r"99% of the rows \(200 of 201\) are in one of 2 clusters"):
+            model.fit(np.r_[X[:200], X[1:2]])
+        assert codes(model) == ["collapsed", "singletons"]
+
+    def test_all_rows_in_one_cluster(self):
+        with pytest.warns(ConvergenceWarning), severe("100% of the rows .* in one of 2"):
+            MinkowskiWeightedKMeans(2, random_state=0).fit(np.ones((5, 2)))
+
+    @pytest.mark.parametrize("n_clusters", ["auto", 1])
+    def test_equal_rows_cause_no_other_warning(self, n_clusters):
+        X = np.ones((10, 2))
+        for rows in (X, da.from_array(X, chunks=5)):
+            cafe = CAFE(n_clusters, random_state=0)
+            with severe("No cluster") if n_clusters == "auto" else nullcontext():
+                cafe.fit(rows)
+            assert cafe.extractor_.explained_variance_ratio_ == [0]
 
     def test_weighting_does_not_help(self):
         wide = RNG.normal(size=(300, 2)) * [1, 30] + np.repeat([[0, 0], [400, 90]], 150, axis=0)

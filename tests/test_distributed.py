@@ -838,7 +838,7 @@ class TestRefusals:
 
     def test_repeated_names_are_judged_as_those_of_a_frame(self, small):
         frame = pd.DataFrame(small, columns=list("abcdea"))
-        with pytest.raises(Exception, match="unique") as here:
+        with pytest.raises(Exception, match="needs columns with distinct names") as here:
             MinkowskiWeightedKMeans(3).fit(frame)
         with pytest.raises(type(here.value)):
             MinkowskiWeightedKMeans(3).fit(dd.from_pandas(frame, npartitions=2))

@@ -157,6 +157,15 @@ def test_an_encoder_of_other_columns_is_refused(tmp_path):
         load(model, tmp_path)
 
 
+def test_an_encoder_of_dates_without_treatment_is_refused(tmp_path):
+    model = tabular()
+    encoder = model.encoder_
+    encoder.dates_ = [encoder.numbers_[0]]
+    del encoder._treatments[encoder.numbers_[0]]
+    with pytest.raises(ModelFileError, match="treatments_ of TableEncoder are damaged"):
+        load(model, tmp_path)
+
+
 def rewritten(path, change):
     """Write a model file anew, each member as `change(name, data)` says."""
     with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as old:

@@ -201,4 +201,4 @@ def test_findings_about_clusters_of_extreme_weight(factor):
         warnings.simplefilter("error", RuntimeWarning)
         model = MinkowskiWeightedKMeans(2, init=X[:2]).fit(X, sample_weight=weights)
     (finding,) = (f for f in model.diagnosis_ if f.code == "collapsed")
-    assert finding.message == "100% of the rows are in one of 2 clusters."
+    assert finding.message == "99% of the total sample weight is in one of 2 clusters."

@@ -1,5 +1,7 @@
 """MinkowskiWeightedKMeans as a scikit-learn estimator, and its invariances."""
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
-from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder
+from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
 from cafelearn.theory import certificate
 from conftest import make_blobs
 
@@ -433,6 +436,48 @@ class TestBadInput:
         X[3, 1] = np.inf
         with pytest.raises(ValueError, match="infinity"):
             MinkowskiWeightedKMeans(2).fit(X)
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [MinkowskiWeightedKMeans(2), CAFE(2), RangeScaler(), ReplicatedNMF(2)],
+    )
+    @pytest.mark.parametrize("lazy", [False, True])
+    def test_columns_with_infinity_are_named(self, estimator, lazy):
+        X = pd.DataFrame(np.abs(self.X), columns=["one", "two", "three"])
+        X.loc[3, ["two", "three"]] = np.inf
+        owner, rows, values = type(estimator).__name__, X, X.to_numpy()
+        if lazy and owner != "ReplicatedNMF":
+            rows = dd.from_pandas(X, npartitions=2)
+            values = da.from_array(values, chunks=(4, 3))
+        with pytest.raises(ValueError, match=f"{owner} needs .* in columns 'two', 'three'"):
+            estimator.fit(rows)
+        with pytest.raises(ValueError, match=f"{owner} needs .* in columns 1, 2"):
+            estimator.fit(values)
+
+    @pytest.mark.parametrize(
+        "estimator", [MinkowskiWeightedKMeans(2), CAFE(2), RangeScaler(), TableEncoder()]
+    )
+    def test_repeated_names(self, estimator):
+        X = pd.DataFrame(self.X, columns=["one", "two", "one"])
+        message = f"{type(estimator).__name__} needs columns with distinct names, got 'one'"
+        for rows in (X, dd.from_pandas(X, npartitions=2)):
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(rows)
+
+    @pytest.mark.parametrize(
+        "estimator", [MinkowskiWeightedKMeans(2), CAFE(2), RangeScaler(), TableEncoder()]
+    )
+    def test_lazy_frames_of_polars(self, estimator):
+        lazy = pl.DataFrame(self.X, schema=["one", "two", "three"]).lazy()
+        message = rf"{type(estimator).__name__} needs .* LazyFrame; use X.collect\(\)"
+        with pytest.raises(TypeError, match=message):
+            estimator.fit(lazy)
+
+    @pytest.mark.parametrize("kind", [MinkowskiWeightedKMeans, CAFE, ReconstructionICA])
+    def test_no_threads(self, kind):
+        with pytest.raises(ValueError, match=rf"'n_jobs' .* of {kind.__name__} .* Got 0"):
+            kind(2, n_jobs=0).fit(self.X)
+        kind(2, n_jobs=-2).fit(self.X)
 
     def test_sparse(self):
         from scipy.sparse import csr_array

@@ -93,6 +93,13 @@ class TestWhatCannotBeSaved:
         with pytest.raises(TypeError, match=r"save_model needs a CAFE.*got KMeans"):
             save_model(KMeans(2, n_init=1).fit(X), tmp_path / "m.skops")
 
+    @pytest.mark.parametrize(("name", "found"), [("a.pkl", "extension '.pkl'"), ("a", "no ")])
+    def test_a_suffix_other_than_skops(self, name, found, tmp_path):
+        model = RangeScaler().fit(X)
+        with pytest.raises(ValueError, match=rf"save_model .*{found}.*expected \.skops"):
+            save_model(model, str(tmp_path / name))
+        assert not list(tmp_path.iterdir())
+
     def test_an_extractor_with_state_that_no_file_holds(self, tmp_path):
         # UMAP has generators inside.
         cafe = CAFE(3, p=2.0, scaling="range", n_init=1, random_state=0).fit(X)

@@ -1,6 +1,7 @@
 """Reading tables from files of unknown origin, and writing tables."""
 
 import gzip
+import os
 
 import pandas as pd
 import pytest
@@ -51,6 +52,100 @@ class TestReading:
         frame, _ = self.read(tmp_path, text)
         assert list(frame) == ["<script>alert(1)</script>", 'say "hi", x']
         assert frame.iloc[0].tolist() == ["=cmd()|x", "two\nlines"]
+
+    @pytest.mark.parametrize(
+        ("header", "names"),
+        [
+            ('"t\nu",y', ["t\nu", "y"]),
+            ('"t\r\n\r\nu","y\nz"', ["t\r\n\r\nu", "y\nz"]),
+            ('\n"t\nu",5" pipe', ["t\nu", '5" pipe']),
+            ('"t\nu","t\nu"', ["t\nu", "t\nu (2)"]),
+            ("  \n\na,b", ["a", "b"]),
+        ],
+    )
+    def test_lines_before_the_first_row(self, tmp_path, header, names):
+        path, trace = tmp_path / "t.csv", {}
+        path.write_bytes(f"{header}\n1,2\n3,4\n5,6\n".encode())
+        frame = read_table(path, trace=trace)
+        assert frame.to_dict("list") == dict(zip(names, ([1, 3, 5], [2, 4, 6]), strict=True))
+        pd.testing.assert_frame_equal(eval(trace["code"], {"pd": pd}), frame)
+
+    def test_row_names_are_as_in_the_file(self, tmp_path):
+        for names in (
+            ["9007199254740993", "", "1993"],
+            ["1e1", "8.50", "8.5"],
+            ["TRUE", "FALSE", "true"],
+            ["01", "12", "NA"],
+        ):
+            text = "n,x\n" + "".join(f"{name},1\n" for name in names)
+            frame, remarks = self.read(tmp_path, text, row_id="n", unused=("n",))
+            assert frame["n"].fillna("").tolist() == names
+            assert remarks == ""
+        # Integers stay integers.
+        text = "n,x\n9007199254740993,1\n8,2\n"
+        frame, _ = self.read(tmp_path, text, row_id="n", unused=("n",))
+        assert frame["n"].tolist() == [9007199254740993, 8]
+
+    def test_integers_among_missing_row_names(self, tmp_path):
+        names = [9007199254740993, None, 1993]
+        frame = pd.DataFrame({"n": pd.Series(names, dtype=object), "x": [1, 2, 3]})
+        for name in ("t.parquet", "t.feather", "t.jsonl"):
+            path = write_table(frame, tmp_path / name)
+            found = read_table(path, Reading(row_id="n"))["n"]
+            assert found.isna().tolist() == [False, True, False]
+            assert found.dropna().tolist() == [9007199254740993, 1993]
+
+    @pytest.mark.parametrize(
+        ("categories", "texts"),
+        [
+            (["FALSE", "TRUE", "maybe"], {"TRUE": "TRUE", "true": "true", "maybe": "maybe"}),
+            (["False", "True"], {"TRUE": "True", "false": "False", "maybe": "maybe"}),
+            (["1.0", "2.10", "beta"], {"1.0": "1.0", "2.10": "2.10", "1": "1", "1e3": "1e3"}),
+            (["1", "2.1", "1000"], {"1.": "1", "2.10": "2.1", "+1": "1", "9" * 5000: "inf"}),
+            (["01007", "60601"], {"01007": "01007", "60601": "60601", "1007": "1007"}),
+        ],
+    )
+    def test_known_categories(self, tmp_path, categories, texts):
+        known = {"used": ("c", "x"), "categories": {"c": categories}}
+        for more in ("", "other,1\n", "3,1\n", "true,1\n"):
+            for text, expected in texts.items():
+                frame, _ = self.read(tmp_path, f"c,x\n{text},1\n{more}", **known)
+                assert frame["c"][0] == expected
+
+    def test_known_categories_with_decimal_commas(self, tmp_path):
+        known = {"used": ("c", "x"), "categories": {"c": ["1", "2.1"]}, "decimal": ","}
+        frame, _ = self.read(tmp_path, "c;x\n2,10;1\n2.10;1\n1,0;3\n", **known)
+        assert frame["c"].tolist() == ["2.1", "2.1", "1"]
+
+    def test_delimiters_that_are_not_detected(self, tmp_path):
+        for delimiter, word in ((" ", "spaces"), (":", "colons")):
+            text = "x,y,z\n1,2,3\n3,4,1\n".replace(",", delimiter)
+            frame, remarks = self.read(tmp_path, text)
+            assert frame.shape == (2, 1)
+            assert f"one column. If {word} separate the columns, use --delimiter" in remarks
+            frame, remarks = self.read(tmp_path, text, delimiter=delimiter)
+            assert frame.shape == (2, 3)
+            assert remarks == ""
+        assert self.read(tmp_path, "city\nNew York\nLondon\n")[1] == ""
+
+    def test_rows_with_too_few_fields(self, tmp_path):
+        text = 'a,b,c\n1,"2\n  \nx",3\n4\n   \n\n5,6\n7,8,\n'
+        frame, remarks = self.read(tmp_path, text)
+        assert frame["c"].isna().tolist() == [False, True, True, True]
+        assert remarks == (
+            "2 rows have fewer than 3 fields, the first in line 5; the missing fields are read "
+            "as missing values."
+        )
+        assert self.read(tmp_path, "a,b\n1,2\n3,\n\n")[1] == ""
+
+    def test_a_long_cell(self, tmp_path):
+        frame, _ = self.read(tmp_path, f"a,b\n1,{'x' * 200_000}\n2,y\n3\n")
+        assert frame["b"].str.len().tolist()[:2] == [200_000, 1]
+
+    def test_a_pipe(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ValueError, match="pipe is a pipe or a device; a file is needed"):
+            read_table(tmp_path / "pipe")
 
     @pytest.mark.parametrize(
         ("content", "message"),

@@ -309,6 +309,14 @@ class TestFitReport:
         page = read(path)
         assert set(page.frame("doubtful-table")["row"].str[:3]) == {"id-"}
         assert "missing" in page.frame("classes-table")["class"].tolist()
+        ari = adjusted_rand_score(y[1:], cafe.labels_[1:])
+        assert f"adjusted Rand index of {ari:.3f}" in page.text
+        assert "Rows without a class (1) do not count in these numbers." in page.text
+
+    def test_no_known_class(self, fitted, tmp_path):
+        cafe, X, _ = fitted
+        page = read(write_fit_report(cafe, X, tmp_path / "a.html", y=[None] * 150))
+        assert "Clusters and known classes" not in page.text
 
     def test_other_data_are_noticed(self, fitted, tmp_path):
         cafe, X, _ = fitted
@@ -663,6 +671,14 @@ class TestRefusals:
             write_fit_report(cafe, self.X, tmp_path / "a.html", y=[1])
         with pytest.raises(ValueError, match="2 features"):
             write_fit_report(cafe, self.X[:, :2], tmp_path / "a.html")
+
+    @pytest.mark.parametrize(("name", "found"), [("r.pdf", "extension '.pdf'"), ("r", "no ")])
+    def test_a_suffix_other_than_html(self, name, found, tmp_path):
+        with pytest.raises(ValueError, match=rf"^write_fit_report .*{found}.*\.html or"):
+            write_fit_report(CAFE(2), self.X, str(tmp_path / name))
+        with pytest.raises(ValueError, match=rf"^write_experiment_report .*{found}"):
+            write_experiment_report(runs_of(1), tmp_path / name)
+        assert not list(tmp_path.iterdir())
 
     def test_an_existing_file(self, tmp_path):
         cafe = CAFE(2, p=2.0, n_init=1).fit(self.X)

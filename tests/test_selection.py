@@ -97,13 +97,13 @@ class TestScore:
 
     def test_bad_input(self, mixed):
         X, (y, *_), _ = mixed
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        with pytest.raises(ValueError, match="likelihood_score needs one label for each of"):
             likelihood_score(X, y[:-1])
         with pytest.raises(ValueError, match="contains infinity"):
             likelihood_score(np.where(X > 2, np.inf, X), y)
         with pytest.raises(ValueError, match="should be a 1d array"):
             likelihood_score(X, np.column_stack([y, y]))
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        with pytest.raises(ValueError, match="one sample weight for each of"):
             likelihood_score(X, y, sample_weight=np.ones(3))
 
 

@@ -164,7 +164,7 @@ class TestIntegerNames:
         assert list(encoder.get_feature_names_out()) == ["x0", "x1", "x2"]
 
     def test_repeated(self):
-        with pytest.raises(ValueError, match="unique column names"):
+        with pytest.raises(ValueError, match="needs columns with distinct names"):
             TableEncoder().fit(self.frame().set_axis([2019, 2019, 2020], axis=1))
 
     def test_options_and_model_files(self, tmp_path):

@@ -50,6 +50,7 @@ from cafelearn._solver.placing import margins
 from cafelearn._structure import Structure, check_structure
 from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
 from cafelearn._validation import (
+    N_JOBS,
     check_columns_observed,
     check_data,
     check_enough_rows,
@@ -336,7 +337,7 @@ class CAFE(
             Options(Integral, {0}),
             Interval(Integral, 2, None, closed="left"),
         ],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -464,7 +465,10 @@ class CAFE(
             candidates, for_models, fit, count, frame, has_gaps(X)
         )
         X, mass = used, used_mass
-        chosen = self._choose(candidates, models, found, counts, frame)
+        weighted = weights is not None
+        chosen = self._choose(candidates, models, found, counts, frame, weighted)
+        if weighted:
+            self.model_._count_members(kept)
         key = scaling_key(candidates[chosen], codes)
         self.scaler_, scaled = scalers[key], scaled[key]
         self.labels_ = self.model_.labels_
@@ -635,7 +639,7 @@ class CAFE(
             *check_number(self._numbers),
             *check_structure_found(structure),
             *(check_scales(self.model_, names, SCALE_IN_CAFE) if self.scaler_ is None else ()),
-            *check_sizes(self.model_._mass),
+            *check_sizes(self.model_),
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),
         ]
@@ -661,12 +665,12 @@ class CAFE(
             found, counts = np.choose(better, [found, more]).tolist(), count(models)
         return models, found, counts
 
-    def _choose(self, candidates, models, found, counts, frame):
+    def _choose(self, candidates, models, found, counts, frame, weighted=False):
         """Choose a fitted model, set the attributes that depend on it and return its index."""
         scores = likelihood_scores(counts, frame)
         self.agreement_ = agreement_matrix(counts.tables, len(models))
         chosen = choose(self.selection, models, scores, self.agreement_)
-        check_found(self, found[chosen])
+        check_found(self, found[chosen], weighted)
         self.models_, self.model_ = models, models[chosen]
         self._candidates = candidate_records(
             candidates, models, counts, scores, self.agreement_, chosen
@@ -756,12 +760,13 @@ class CAFE(
         return tags
 
 
-def check_found(estimator, n_found):
+def check_found(estimator, n_found, weighted):
     """Raise if the chosen model has fewer nonempty clusters than requested."""
     if n_found < estimator.n_clusters:
+        rows = "distinct rows of positive weight" if weighted else "distinct rows"
         raise ValueError(
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
-            "start: X has too few distinct rows. Use fewer clusters."
+            f"start: X has too few {rows}. Use fewer clusters."
         )
 
 

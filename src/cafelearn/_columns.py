@@ -5,6 +5,7 @@ rows can be merged, so tables in memory and Dask dataframes are treated alike.
 """
 
 import re
+from datetime import date
 from numbers import Number
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from pandas.api import types
 
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "empty")
 DATES = ("datetime", "datetime64", "date")
+DURATIONS = ("timedelta", "timedelta64")
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 DAY = pd.Timedelta(days=1)
 
@@ -34,7 +36,32 @@ PADDED = re.compile(r"0[0-9]+")
 YEAR_LAST = re.compile(
     r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
 )
-# At most this many texts that are not numbers are kept as examples for messages.
+# Texts that may be numbers: with thousands separators, a decimal comma, a currency symbol, a
+# percent sign, a unit or a minus sign other than a hyphen.
+SIGN, CURRENCY = "[+\u2212\u2013-]?", "[$\u00a2-\u00a5\u20a0-\u20cf]"
+LIKE_NUMBER = re.compile(
+    rf"{SIGN}{CURRENCY}?\s?{SIGN}"
+    r"([1-9][0-9]{0,2}(?P<mark>[.,'\u2019 \u00a0\u202f])[0-9]{3}((?P=mark)[0-9]{3})*"
+    r"([.,][0-9]+)?|(0|[1-9][0-9]*)([.,][0-9]+)?|[.,][0-9]+)(e[+-]?[0-9]+)?"
+    rf"\s?(?P<unit>{CURRENCY}|[%\u2030\u00b0]|\u00b0?[^\W\d_][^\s\d]{{0,7}})?",
+    re.IGNORECASE,
+)
+# With more than this many units, the texts are taken for codes such as 12A.
+MOST_UNITS = 2
+# Texts that may be dates.
+TIME = r"([ T][0-9]{1,2}:.{1,24})?"
+FIGURES = re.compile(
+    rf"([0-9]{{4}}|[0-9]{{1,2}})([./-])([0-9]{{1,2}})\2([0-9]{{4}}|[0-9]{{1,2}}){TIME}"
+)
+MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+MONTH_NAMED = re.compile(
+    rf"([0-9]{{1,2}}[ .-]{{0,2}}{MONTH}[ .,-]{{0,2}}([0-9]{{4}}|[0-9]{{2}})"
+    rf"|{MONTH} ?[0-9]{{1,2}}(st|nd|rd|th)?,? [0-9]{{4}}){TIME}",
+    re.IGNORECASE,
+)
+# What a text may be. Messages name texts in this order.
+CODE, OTHER, LIKE_DATE, LIKE_NUMERAL, PLAIN = range(5)
+# At most this many texts of each of these kinds are kept as examples for messages.
 NAMED = 3
 
 # A text column with more than FEW distinct values is an identifier if their number exceeds this
@@ -53,6 +80,11 @@ NEARLY_ALL = 0.9
 ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
 
 NUMBER, CATEGORY, LEFT_OUT = "number", "category", "left out"
+# Unit of the values of a column of this kind, if it is not a column of categories.
+UNITS = {
+    **{"number": NUMBER, "text number": NUMBER, "duration": "duration"},
+    **{"date": "date", "text date": "date"},
+}
 
 
 class Treatment(NamedTuple):
@@ -73,8 +105,10 @@ class Look(NamedTuple):
     n_words: int  # number of words in all texts
     hashes: np.ndarray  # smallest hashes of the distinct values, ascending
     n_numbers: int = 0  # number of texts that are numbers
-    others: tuple = ()  # up to NAMED of the other texts, codes with leading zeros first
-    n_dates: int = 0  # number of texts that are dates with the year last
+    texts: tuple = ()  # up to NAMED texts of each kind, see `likeness`
+    n_dates: int = 0  # number of texts that may be dates
+    n_likes: int = 0  # number of other texts that may be numbers
+    units: tuple = ()  # up to MOST_UNITS + 1 of their units
 
     @property
     def n_distinct(self) -> int:
@@ -92,14 +126,40 @@ class Look(NamedTuple):
         return self.n_distinct >= NEARLY_ALL * self.n_values
 
     @property
-    def is_nearly_numbers(self) -> bool:
-        """Whether more than half of the values, but not all, are numbers.
+    def others(self) -> list[str]:
+        """Up to NAMED texts that are not plain numbers, codes with leading zeros first."""
+        return self.named(CODE, OTHER, LIKE_DATE, LIKE_NUMERAL)
 
-        False if any other value is a code with leading zeros.
+    @property
+    def is_nearly_numbers(self) -> bool:
+        """Whether more than half of the values, but not all, are plain numbers.
+
+        False if there are codes with leading zeros.
         """
-        if not self.others or PADDED.fullmatch(self.others[0]):
-            return False
-        return self.n_values < 2 * self.n_numbers
+        others = self.others
+        return bool(others) and not self.named(CODE) and self.n_values < 2 * self.n_numbers
+
+    @property
+    def are_likely_numbers(self) -> bool:
+        """Whether more than half of the values, and of those not plain, may be numbers.
+
+        False if there are codes with leading zeros, or too many units.
+        """
+        return (
+            not self.named(CODE)
+            and len(self.units) <= MOST_UNITS
+            and self.n_values < 2 * (self.n_numbers + self.n_likes)
+            and self.n_values - self.n_numbers < 2 * self.n_likes
+        )
+
+    @property
+    def are_likely_dates(self) -> bool:
+        """Whether more than half of the values may be dates."""
+        return self.n_values < 2 * self.n_dates
+
+    def named(self, *kinds) -> list[str]:
+        """Return up to NAMED texts of these kinds, see `likeness`, in the order of `texts`."""
+        return [text for text in self.texts if likeness(text) in kinds][:NAMED]
 
 
 def kind_of(column) -> str:
@@ -107,7 +167,7 @@ def kind_of(column) -> str:
 
     The kinds are "number", "text number", "category", "date", "text date", "duration" and
     "markers" (only texts that mark missing values). For any other column, return the name of
-    its dtype or, if it holds objects, a description such as "mixed values".
+    its dtype or, if it holds objects, a description such as "list values".
     """
     dtype = column.dtype
     if types.is_object_dtype(dtype):
@@ -116,8 +176,13 @@ def kind_of(column) -> str:
             return "number"
         if found in DATES:
             return "date"
+        if found in DURATIONS:
+            return "duration"
         there = column.dropna()
         if not there.map(_is_text_or_number).all():
+            if found == "mixed":
+                first, *others = there.map(type).unique()
+                found = f"{first.__name__} and other" if others else first.__name__
             return f"{found} values"
         if found == "string" and _holds_dates(there):
             return "text date"
@@ -150,6 +215,45 @@ def is_number(text) -> bool:
     """Check whether a text is a number; codes with leading zeros are not."""
     text = text.strip()
     return bool(NUMBER_TEXT.fullmatch(text)) and not PADDED.fullmatch(text)
+
+
+def likeness(text) -> int:
+    """Return what a text may be: PLAIN, LIKE_NUMERAL, LIKE_DATE, CODE or OTHER."""
+    if PADDED.fullmatch(text):
+        return CODE
+    if NUMBER_TEXT.fullmatch(text):
+        return PLAIN
+    if MONTH_NAMED.fullmatch(text) or _is_day_in_figures(text):
+        return LIKE_DATE
+    return LIKE_NUMERAL if LIKE_NUMBER.fullmatch(text) else OTHER
+
+
+def is_day_first(text) -> bool:
+    """Check whether a text may be a date in figures that begins with the day or the month."""
+    match = FIGURES.fullmatch(text)
+    return match is not None and len(match[1]) < 4
+
+
+def _is_day_in_figures(text):
+    match = FIGURES.fullmatch(text)
+    if match is None:
+        return False
+    first, mark, middle, last = match.group(1, 2, 3, 4)
+    if len(first) == 4:
+        return _is_day(first, middle, last)
+    # Two-digit years: 5/1/20, but not 5.1.20, which may be the number of a version or section.
+    if len(last) == 1 or (len(last) == 2 and mark != "/" and len(first + middle) < 4):
+        return False
+    year = last if len(last) == 4 else f"20{last}"
+    return _is_day(year, middle, first) or _is_day(year, first, middle)
+
+
+def _is_day(year, month, day):
+    try:
+        date(int(year), int(month), int(day))
+    except ValueError:
+        return False
+    return True
 
 
 def is_marker(value) -> bool:
@@ -189,14 +293,22 @@ def _holds_dates(text):
     )
 
 
-def as_days(column) -> np.ndarray:
-    """Convert dates to days since the beginning of 1970 (UTC), and durations to days.
+def as_days(column, kind="date") -> np.ndarray:
+    """Convert dates to days since the beginning of 1970 (UTC), or durations to days.
 
-    Dates without a time zone are taken as UTC. Missing values become NaN. Raise a ValueError
-    for values that are not dates.
+    `kind` is "date" or "duration". Dates without a time zone are taken as UTC. Missing values
+    become NaN. Raise a ValueError for values of another kind.
     """
-    if types.is_timedelta64_dtype(column.dtype):
-        return (column / DAY).to_numpy(dtype=np.float64)
+    if column.isna().all():
+        return np.full(len(column), np.nan)
+    is_duration = types.is_timedelta64_dtype(column.dtype) or (
+        types.is_object_dtype(column.dtype)
+        and types.infer_dtype(column, skipna=True) in DURATIONS
+    )
+    if is_duration != (kind == "duration"):
+        raise ValueError(f"not {kind}s")
+    if is_duration:
+        return (pd.to_timedelta(column) / DAY).to_numpy(dtype=np.float64)
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.to_timestamp()
     if types.is_datetime64_any_dtype(column.dtype):
@@ -204,7 +316,7 @@ def as_days(column) -> np.ndarray:
     else:
         if types.infer_dtype(column, skipna=True) == "string":
             column = column.str.strip()
-        elif types.is_numeric_dtype(column.dtype) and column.notna().any():
+        elif types.is_numeric_dtype(column.dtype):
             # Without this error, pandas would read numbers as nanoseconds.
             raise ValueError("numbers are not dates")
         times = pd.to_datetime(column, format="ISO8601", utc=True)
@@ -214,15 +326,17 @@ def as_days(column) -> np.ndarray:
     return (moments - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
 
-def not_dates(column):
+def not_days(column, kind):
     """Return the values of a column that :func:`as_days` cannot convert."""
     there = column.dropna()
-    return there[[not _is_date(value) for value in there]]
+    if column.dtype.kind in "biufmM":
+        return there
+    return there[[not _is_of(kind, value) for value in there]]
 
 
-def _is_date(value):
+def _is_of(kind, value):
     try:
-        as_days(pd.Series([value]))
+        as_days(pd.Series([value]), kind)
     except (TypeError, ValueError):
         return False
     return True
@@ -236,7 +350,7 @@ def look_at(column, kind, texts=None) -> Look:
     """
     n_values, n_words, low, high = int(column.notna().sum()), 0, np.inf, -np.inf
     numbers = _whole_numbers(column) if kind in ("number", "text number") else None
-    n_numbers, others, n_dates = 0, (), 0
+    n_numbers, named, n_dates, n_likes, units = 0, (), 0, 0, ()
     hashes = np.empty(0, dtype=np.uint64)
     if numbers is not None:
         low, high = int(numbers.min()), int(numbers.max())
@@ -244,25 +358,37 @@ def look_at(column, kind, texts=None) -> Look:
     if texts is not None:
         hashes = _smallest(pd.util.hash_array(np.array(texts, dtype=object)))
         counts = column.value_counts(sort=False)
-        words = [len(str(value).split()) for value in counts.index]
-        n_words = int(np.dot(words, counts.to_numpy(dtype=np.int64)))
+        n_of_each = counts.to_numpy(dtype=np.int64)
+        stripped = [str(value).strip() for value in counts.index]
+        n_words = int(np.dot([len(text.split()) for text in stripped], n_of_each))
         if not isinstance(column.dtype, pd.CategoricalDtype):
-            found = [is_number(str(value)) for value in counts.index]
-            n_numbers = int(np.dot(found, counts.to_numpy(dtype=np.int64)))
-            are_dates = [bool(YEAR_LAST.fullmatch(str(value))) for value in counts.index]
-            n_dates = int(np.dot(are_dates, counts.to_numpy(dtype=np.int64)))
-            others = _named(
-                str(value).strip()
-                for value, is_one in zip(counts.index, found, strict=True)
-                if not is_one
+            found = np.array([likeness(text) for text in stripped], dtype=np.int64)
+            n_numbers, n_dates, n_likes = (
+                int(n_of_each[found == like].sum()) for like in (PLAIN, LIKE_DATE, LIKE_NUMERAL)
             )
-    is_whole = numbers is not None
-    return Look(n_values, is_whole, low, high, n_words, hashes, n_numbers, others, n_dates)
+            named = _named(stripped, found)
+            units = _units(
+                match["unit"]
+                for text, like in zip(stripped, found, strict=True)
+                if like == LIKE_NUMERAL and (match := LIKE_NUMBER.fullmatch(text))
+            )
+    return Look(
+        *(n_values, numbers is not None, low, high, n_words, hashes),
+        *(n_numbers, named, n_dates, n_likes, units),
+    )
 
 
-def _named(texts):
-    """Sort distinct texts, codes with leading zeros first; return the first NAMED of them."""
-    return tuple(sorted(set(texts), key=lambda t: (not PADDED.fullmatch(t), t))[:NAMED])
+def _named(texts, kinds):
+    """Return the first NAMED distinct texts of each kind, ordered by kind."""
+    kept = [set() for _ in range(PLAIN + 1)]
+    for text, kind in zip(texts, kinds, strict=True):
+        kept[kind].add(text)
+    return tuple(text for found in kept for text in sorted(found)[:NAMED])
+
+
+def _units(units):
+    """Return the first MOST_UNITS + 1 distinct units."""
+    return tuple(sorted({unit for unit in units if unit})[: MOST_UNITS + 1])
 
 
 def _whole_numbers(column):
@@ -294,6 +420,7 @@ def _smallest(hashes):
 
 def merge_looks(looks) -> Look:
     """Merge the summaries of disjoint parts."""
+    texts = [text for look in looks for text in look.texts]
     return Look(
         sum(look.n_values for look in looks),
         all(look.is_whole for look in looks),
@@ -302,8 +429,10 @@ def merge_looks(looks) -> Look:
         sum(look.n_words for look in looks),
         _smallest(np.concatenate([look.hashes for look in looks])),
         sum(look.n_numbers for look in looks),
-        _named(text for look in looks for text in look.others),
+        _named(texts, map(likeness, texts)),
         sum(look.n_dates for look in looks),
+        sum(look.n_likes for look in looks),
+        _units(unit for look in looks for unit in look.units),
     )
 
 

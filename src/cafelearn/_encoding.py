@@ -8,7 +8,12 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_object_dtype, is_string_dtype
+from pandas.api.types import (
+    is_datetime64_any_dtype,
+    is_object_dtype,
+    is_string_dtype,
+    is_timedelta64_dtype,
+)
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,18 +21,27 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 
 from cafelearn._columns import (
     LEFT_OUT,
+    LIKE_DATE,
+    LIKE_NUMERAL,
     NUMBER,
+    PLAIN,
     Treatment,
     as_days,
+    is_day_first,
     is_marker,
     judge,
     kind_of,
     look_at,
     merged_kind,
-    not_dates,
+    not_days,
 )
 from cafelearn._typing import MatrixLike
-from cafelearn._validation import distributed, is_dask
+from cafelearn._validation import (
+    check_collected,
+    check_distinct_names,
+    distributed,
+    is_dask,
+)
 from cafelearn._warning import warn_caller
 from cafelearn._words import listed, suggestion
 
@@ -41,8 +55,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - Text becomes numbers if every value either is a number or marks a missing value, as NA,
       N/A, NULL, ``-`` and ``?`` do. Codes with leading zeros, such as 01007, are not numbers.
     - Other text, booleans and pandas categories become one binary column per value, named
-      ``column=value``. If most of the texts are numbers, or all are dates such as 31/12/2020,
-      there is a warning.
+      ``column=value``. There is a warning if most of the texts look like numbers or dates,
+      such as 1,234, 12.5%, 5.1 kg or 31/12/2020.
     - Dates, including text such as 2024-05-31 or 2024-05-31T12:00Z, become days since
       1970-01-01. Durations become numbers of days.
 
@@ -338,6 +352,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self._treatments[name] = ["constant", LEFT_OUT, "the same in all rows"]
 
     def _learn_names(self, frame):
+        check_distinct_names(frame.columns.map(str), _owner(self))
         _check_feature_names(self, frame, reset=True)
         _check_n_features(self, frame, reset=True)
         self._names_in = None
@@ -346,6 +361,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _frame(self, X, reset):
         """Return X as a data frame whose column names are strings."""
+        check_collected(X, _owner(self))
         if hasattr(X, "to_pandas"):
             X = X.to_pandas()
         if not isinstance(X, pd.DataFrame):
@@ -364,12 +380,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         known = self._names_in or list(getattr(self, "feature_names_in_", ()))
         names = X.columns.map(str)
         if known and _has_names(X):
-            repeated = names[names.duplicated()]
-            if len(repeated):
-                raise ValueError(
-                    f"{_owner(self)} needs columns with distinct names, got {listed(repeated)} "
-                    "more than once."
-                )
+            check_distinct_names(names, _owner(self))
             return X if names.equals(X.columns) else X.set_axis(names, axis=1)
         _check_n_features(self, X, reset=False)
         return X.set_axis(known or _positions(X), axis=1)
@@ -513,47 +524,73 @@ def _as_numbers(estimator, frame, names):
     """Return columns of numbers and dates as an array: float32 if all are, else float64."""
     dtypes = set(frame[names].dtypes)
     dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
-    dates = set(estimator.dates_).intersection(names)
-    if not dates and all(
+    if not set(estimator.dates_).intersection(names) and all(
         isinstance(found, np.dtype) and found.kind in "iuf" for found in dtypes
     ):
         return np.array(frame[names].to_numpy(), dtype=dtype, order="C")
     numbers = np.empty((len(frame), len(names)), dtype=dtype)
     for v, name in enumerate(names):
-        numbers[:, v] = to_numbers(estimator, frame[name], dtype, is_date=name in dates)
+        numbers[:, v] = to_numbers(estimator, frame[name], dtype, kind=unit_of(estimator, name))
     return numbers
 
 
-def to_numbers(estimator, column, dtype=np.float64, *, is_date=False):
-    """Return the values of a column of numbers or dates, with NaN for missing ones."""
+def unit_of(estimator, name):
+    """Return "number", "date" or "duration" for a column of numbers."""
+    return estimator._treatments[name][0] if name in estimator.dates_ else NUMBER
+
+
+def to_numbers(estimator, column, dtype=np.float64, *, kind=NUMBER):
+    """Return the values of a column of numbers, with NaN for missing ones.
+
+    `kind` is "number", "date" or "duration".
+    """
     try:
-        if is_date:
-            return as_days(column)
+        if kind != NUMBER:
+            return as_days(column, kind)
         return pd.to_numeric(_plain(column)).to_numpy(dtype=dtype, na_value=np.nan)
     except (TypeError, ValueError):
-        bad = not_numbers(column, is_date=is_date).astype(str)
+        bad = not_numbers(column, kind=kind).astype(str)
+        refuse_values(estimator, column.name, kind, bad.unique())
+        raise
+
+
+def refuse_values(estimator, name, kind, texts):
+    """Raise if `texts`, the values that are not of this kind, is not empty."""
+    if len(texts):
         raise ValueError(
-            f"{_owner(estimator)} needs {'dates' if is_date else 'numbers'} in column "
-            f"{column.name!r}, got {listed(bad.unique(), most=3)}."
+            f"{_owner(estimator)} needs {kind}s in column {name!r}, got "
+            f"{listed(texts, most=3)}."
         ) from None
 
 
-def not_numbers(column, *, is_date=False):
+def not_numbers(column, *, kind=NUMBER):
     """Return the values of a column that :func:`to_numbers` cannot convert."""
-    if is_date:
-        return not_dates(column)
+    if kind != NUMBER:
+        return not_days(column, kind)
     column = _plain(column)
     return column[pd.to_numeric(column, errors="coerce").isna()].dropna()
 
 
 def _plain(column):
-    """Prepare a column for `to_numeric`: no categorical dtype, NaN for texts such as N/A."""
+    """Prepare a column for `to_numeric`: no categorical dtype, NaN for texts such as N/A.
+
+    Dates and durations become objects, which `to_numeric` refuses.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if _has_time(column.dtype):
         column = column.astype(object)
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
         return column
+    if is_object_dtype(column.dtype):
+        column = column.where(column.notna(), np.nan)  # not NaT
     markers = [value for value in column.unique() if is_marker(value)]
     return column.mask(column.isin(markers)) if markers else column
+
+
+def _has_time(dtype):
+    is_date = is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
+    return is_date or is_timedelta64_dtype(dtype)
 
 
 def _observed(estimator, frame):
@@ -591,27 +628,52 @@ def refuse_empty(estimator, names):
 
 
 def _warn_of_text(name, look, treatment):
-    """Warn if a column is treated as text, although its values are mostly numbers or dates."""
+    """Warn if a column is treated as text, although its values may be numbers or dates."""
     what = "left out" if treatment.treatment == LEFT_OUT else "treated as categories"
-    texts = ", ".join(map(repr, look.others))
-    if look.is_nearly_numbers:
-        warn_caller(
-            f"Column {name!r} has {look.n_numbers:,} numbers and "
-            f"{look.n_values - look.n_numbers:,} other texts, such as {texts}, and is {what}. "
-            "If the texts mark missing values, replace them by NaN, for instance with "
-            f'pd.to_numeric(X[{name!r}], errors="coerce"), or use --missing '
-            f"{shlex.quote(look.others[0])}; otherwise name the column in categorical "
-            "(--category) or drop (--drop).",
-            once=True,
-        )
-    elif look.n_values and look.n_dates == look.n_values:
-        warn_caller(
-            f"Column {name!r} has dates such as {texts} and is {what}. Write them as "
-            f"2020-12-31, or convert them with pd.to_datetime(X[{name!r}], dayfirst=True) or "
-            "dayfirst=False; otherwise name the column in categorical (--category) or drop "
-            "(--drop).",
-            once=True,
-        )
+    if look.are_likely_dates:
+        found, advice = _on_dates(name, look)
+    elif look.are_likely_numbers:
+        texts = ", ".join(map(repr, look.named(LIKE_NUMERAL)))
+        found = f"numbers with separators, symbols or units, such as {texts},"
+        advice = "Write them as plain numbers such as 1234.5"
+    elif look.is_nearly_numbers:
+        found = f"{look.n_numbers:,} numbers"
+        convert = f'pd.to_numeric(X[{name!r}], errors="coerce")'
+        found, advice = _on_others(found, look.n_values - look.n_numbers, look.others, convert)
+    else:
+        return
+    warn_caller(
+        f"Column {name!r} has {found} and is {what}. {advice}; otherwise name the column in "
+        "categorical (--category) or drop (--drop).",
+        once=True,
+    )
+
+
+def _on_dates(name, look):
+    """Return what a column of texts that may be dates contains, and advice."""
+    dates, n_others = look.named(LIKE_DATE), look.n_values - look.n_dates
+    is_clear = not any(map(is_day_first, dates))
+    options = ("" if is_clear else ", dayfirst=True") + (', errors="coerce"' * bool(n_others))
+    convert = f"pd.to_datetime(X[{name!r}]{options})"
+    found = f"dates such as {', '.join(map(repr, dates))}"
+    advice = f"Write them as 2020-12-31, or convert them with {convert}"
+    if not is_clear:
+        advice += " or dayfirst=False"
+    if n_others:
+        others = look.named(*(like for like in range(PLAIN + 1) if like != LIKE_DATE))
+        found, gaps = _on_others(f"{look.n_dates:,} {found}", n_others, others, convert)
+        advice = gaps if is_clear else advice
+    return found, advice
+
+
+def _on_others(found, n_others, texts, convert):
+    """Add other texts to what was found in a column; return it and advice on the texts."""
+    noun = "text" if n_others == 1 else "texts"
+    return (
+        f"{found} and {n_others:,} other {noun}, such as {', '.join(map(repr, texts))},",
+        "If the texts mark missing values, replace them by NaN, for instance with "
+        f"{convert}, or use --missing {shlex.quote(texts[0])}",
+    )
 
 
 def _warn_of_unseen(name, text, categories):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+MODEL_SUFFIXES, PAGE_SUFFIXES = (".skops",), (".html", ".htm")
+
 
 @contextmanager
 def atomic_path(path, force: bool = False) -> Iterator[Path]:
@@ -66,6 +68,18 @@ def _naming(path, temporary):
 def _beside(path):
     """Return an unused path in the same directory."""
     return path.with_name(f".{secrets.token_hex(8)}-{path.name[-100:]}")
+
+
+def check_suffix(option, path, known):
+    """Raise unless an output path, if given, is a directory or has a known suffix.
+
+    `option` is the option or the function that got the path, for the message.
+    """
+    if path is None or Path(path).is_dir() or Path(path).suffix.lower() in known:
+        return
+    suffix = Path(path).suffix
+    found = f"unsupported extension {suffix!r}" if suffix else "no extension"
+    raise ValueError(f"{option} {path}: {found}; expected {' or '.join(known)}.")
 
 
 def check_output(path, force: bool = False) -> Path:

@@ -26,6 +26,18 @@ def refuse_empty_rows(empty, owner):
         )
 
 
+def refuse_infinite_columns(X, owner, names=None):
+    """Raise if values are infinite; the message names their columns."""
+    infinite = np.flatnonzero(np.isinf(X).any(axis=0))
+    if len(infinite):
+        found = infinite if names is None else np.asarray(names)[infinite]
+        raise ValueError(
+            f"{owner} needs finite numbers, but X contains infinity or a value too large for "
+            f"{X.dtype.name} in column{'s' * (len(found) > 1)} "
+            f"{listed(found.tolist(), most=5)}."
+        )
+
+
 def observed_extremes(X):
     """Return the smallest and the largest observed value of each column.
 

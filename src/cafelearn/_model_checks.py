@@ -32,6 +32,7 @@ SHAPES = {
         "objective_path_": "i",
         "init_objectives_": "s",
         "_mass": "k",
+        "_members": "k",
         "_ranges": "m",
         "_typical": "km",
         "labels_": "n",
@@ -56,10 +57,26 @@ SHAPES = {
 }
 # Attributes that may be missing or None: labels after fits to Dask collections, statistics that
 # some options omit, and attributes that older versions did not save.
-OPTIONAL = {"labels_", "mean_", "var_", "scale_", "center_", "_ranges", "_typical"}
+OPTIONAL = {
+    "labels_",
+    "mean_",
+    "var_",
+    "scale_",
+    "center_",
+    "_members",
+    "_ranges",
+    "_typical",
+}
 # Attributes that may be infinite, because powers may overflow. No attribute may contain NaN.
 UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
-NOT_NEGATIVE = {"feature_weights_", "dispersions_", "explained_variance_", "_mass", "_typical"}
+NOT_NEGATIVE = {
+    "feature_weights_",
+    "dispersions_",
+    "explained_variance_",
+    "_mass",
+    "_members",
+    "_typical",
+}
 POSITIVE = {"scale_", "range_", "_distance_scales"}
 # Date formats that the command ``cafe fit`` stores in a model.
 DATE_FORMAT = re.compile(r"%[dm][./-]%[dm][./-]%Y([ T]%H:%M(:%S)?)?")
@@ -327,11 +344,15 @@ def _check_treatments(encoder):
     treatments, dates = getattr(encoder, "_treatments", None), getattr(encoder, "dates_", None)
     if not isinstance(dates, list) or not set(dates) <= set(encoder.numbers_):
         raise UnsoundModel("dates_ of TableEncoder are not among its numbers_")
-    if not isinstance(treatments, dict) or not all(
-        isinstance(each, list)
-        and len(each) == 3
-        and all(isinstance(text, str) for text in each)
-        for each in treatments.values()
+    if (
+        not isinstance(treatments, dict)
+        or not all(
+            isinstance(each, list)
+            and len(each) == 3
+            and all(isinstance(text, str) for text in each)
+            for each in treatments.values()
+        )
+        or not set(dates) <= set(treatments)
     ):
         raise UnsoundModel("treatments_ of TableEncoder are damaged")
 

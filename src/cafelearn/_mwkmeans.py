@@ -26,6 +26,7 @@ from cafelearn._solver.seeding import INITS
 from cafelearn._solver.starts import prepare, run_starts
 from cafelearn._typing import MatrixLike, Seed, VectorLike
 from cafelearn._validation import (
+    N_JOBS,
     check_columns_observed,
     check_data,
     check_given_number,
@@ -247,7 +248,7 @@ class MinkowskiWeightedKMeans(
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "early_stopping": ["boolean"],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -285,6 +286,9 @@ class MinkowskiWeightedKMeans(
         self.verbose = verbose
         self.random_state = random_state
 
+    # Number of rows of positive weight in each cluster; None without sample weights.
+    _members: np.ndarray | None = None
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
@@ -319,6 +323,7 @@ class MinkowskiWeightedKMeans(
 
     def _fit(self, X, sample_weight=None):
         """Fit with the number of clusters that was given or chosen."""
+        self._members = None
         if is_dask(X):
             n_found = distributed().fit_mwkmeans(self, X, sample_weight)
         else:
@@ -326,14 +331,22 @@ class MinkowskiWeightedKMeans(
             check_columns_observed(self, job.X)
             run_starts([job], self.n_jobs, self.verbose)
             n_found = job.best.n_found
+            if sample_weight is not None:
+                self._count_members(job.sample_weight > 0)
         if n_found < self.n_clusters:
             warn_caller(
                 f"Number of distinct clusters ({n_found}) found smaller than "
-                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X.",
+                f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X"
+                f"{'' if sample_weight is None else ' or to sample weights of zero'}.",
                 ConvergenceWarning,
             )
         warn_of(self.diagnosis_, type(self).__name__)
         return self
+
+    def _count_members(self, used):
+        """Set the number of rows in each cluster; `used` marks the rows of positive weight."""
+        counts = np.bincount(self.labels_[used], minlength=self.n_clusters)
+        self._members = counts.astype(np.float64)
 
     @property
     def diagnosis_(self) -> list[Finding]:
@@ -343,7 +356,7 @@ class MinkowskiWeightedKMeans(
         return [
             *check_number(getattr(self, "_numbers", None)),
             *check_scales(self, names),
-            *check_sizes(self._mass),
+            *check_sizes(self),
             *check_feature_weights(self, names),
         ]
 

@@ -145,6 +145,9 @@ class TabularCAFE(
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Encode the table and fit CAFE.
 
+        There are no sample weights. For rows with weights, encode the table with
+        :class:`~cafelearn.TableEncoder`, and fit ``CAFE(feature_groups="auto")`` to the result.
+
         Parameters
         ----------
         X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)

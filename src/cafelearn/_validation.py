@@ -1,16 +1,26 @@
 """Input checks shared by the estimators, in addition to those of scikit-learn."""
 
+from collections import Counter
 from functools import wraps
 from importlib import import_module
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.utils import assert_all_finite
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from cafelearn._gaps import has_gaps, is_sound, refuse_empty_rows
+from cafelearn._gaps import has_gaps, is_sound, refuse_empty_rows, refuse_infinite_columns
 from cafelearn._words import listed
+
+# Values of `n_jobs` that joblib accepts.
+N_JOBS = [
+    None,
+    Interval(Integral, None, -1, closed="right"),
+    Interval(Integral, 1, None, closed="left"),
+]
 
 
 def is_dask(X):
@@ -47,12 +57,13 @@ def lazy_on_dask(method):
 
 
 def check_columns(X, owner):
-    """Raise if a column of a frame is not numeric; the message names `owner`."""
+    """Raise if columns of a frame have the same name, or if one is not numeric.
+
+    The message names `owner`.
+    """
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    # scikit-learn checks for duplicate column names.
-    if len(set(X.columns)) < len(X.columns):
-        return
+    check_distinct_names(X.columns, owner)
     for name in X.columns:
         if not _is_numeric(X[name]):
             raise ValueError(
@@ -60,6 +71,16 @@ def check_columns(X, owner):
                 f"dtype {X[name].dtype}. Encode it first (for categories, for instance with "
                 "sklearn.preprocessing.OneHotEncoder) or drop it."
             )
+
+
+def check_distinct_names(names, owner):
+    """Raise if several columns have the same name; the message names `owner`."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{owner} needs columns with distinct names, got {listed(repeated)} more than "
+            "once. Rename or drop these columns."
+        )
 
 
 def _is_numeric(column):
@@ -84,6 +105,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
     value. Without `gaps`, missing values raise an error.
     """
     owner = type(estimator).__name__
+    check_collected(X, owner)
     check_dense(X, owner)
     check_columns(X, owner)
     # scikit-learn checks finiteness by the sum of all numbers, which may overflow.
@@ -93,7 +115,7 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             "dtype": [np.float64, np.float32],
             "order": "C",
             "accept_large_sparse": False,
-            "ensure_all_finite": not gaps,
+            "ensure_all_finite": False,
         }
         try:
             X = validate_data(estimator, X, **options)
@@ -101,11 +123,19 @@ def check_data(estimator, X, reset=True, *, gaps=False, **options):
             if "NAType" not in str(error):
                 raise
             X = validate_data(estimator, without_na(X), **options)
-        # Like scikit-learn's check, this costs one sum if the data is complete.
-        if gaps and not get_config()["assume_finite"] and not is_sound(X):
-            assert_all_finite(X, allow_nan=True, estimator_name=owner, input_name="X")
+        # Like scikit-learn's check, this costs one sum if the data is finite.
+        if not get_config()["assume_finite"] and not is_sound(X):
+            refuse_infinite_columns(X, owner, getattr(estimator, "feature_names_in_", None))
+            if not gaps:
+                assert_all_finite(X, estimator_name=owner, input_name="X")
             refuse_empty_rows(np.flatnonzero(np.isnan(X).all(axis=1)), owner)
     return X
+
+
+def check_collected(X, owner):
+    """Raise if X is a lazy frame of polars."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError(f"{owner} needs a table in memory, got a LazyFrame; use X.collect().")
 
 
 def without_na(X):

@@ -68,22 +68,22 @@ class Finding(NamedTuple):
     message: str
 
 
-def check_sizes(sizes):
-    """Yield findings about the sizes of the clusters."""
-    # Sizes are divided by the largest, because the sum of huge sample weights may overflow.
-    k, largest = len(sizes), float(sizes.max())
-    parts = float((sizes / largest).sum())
-    n_rows = largest * parts
+def check_sizes(model):
+    """Yield findings about the sizes of the clusters of a MinkowskiWeightedKMeans."""
+    # Without sample weights, the mass of a cluster is the number of its members.
+    weighted = model._members is not None
+    mass, members = model._mass, model._members if weighted else model._mass
+    # Masses are divided by the largest, because the sum of huge sample weights may overflow.
+    k, largest = len(mass), float(mass.max())
+    parts = float((mass / largest).sum())
     if k > 1 and 1 / parts >= COLLAPSED:
-        # A very small or very large sum of sample weights is not shown as a number of rows.
-        counts = f" ({largest:,.0f} of {n_rows:,.0f})" if 1 <= n_rows < 1e15 else ""
-        yield Finding(
-            "collapsed",
-            SEVERE,
-            f"{1 / parts:.0%} of the rows{counts} are in one of {k} clusters.",
-        )
-    single = int((sizes == 1).sum())
-    if single and n_rows > 2 * k:
+        # Only one cluster that contains all rows has 100%.
+        share = "100%" if parts == 1 else f"{min(1 / parts, 0.99):.0%}"
+        rows = f"the rows ({largest:,.0f} of {largest * parts:,.0f}) are"
+        what = "the total sample weight is" if weighted else rows
+        yield Finding("collapsed", SEVERE, f"{share} of {what} in one of {k} clusters.")
+    single = int((members == 1).sum())
+    if single and members.sum() > 2 * k:
         yield Finding(
             "singletons",
             SEVERE if 2 * single >= k else NOTE,

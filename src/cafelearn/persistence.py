@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._cafe import CAFE
 from cafelearn._extractors import EXTRACTORS, extractor_class
-from cafelearn._files import atomic_path
+from cafelearn._files import MODEL_SUFFIXES, atomic_path, check_suffix
 from cafelearn._model_checks import UnsoundModel, check_archive, check_model
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._scaling import RangeScaler
@@ -85,7 +85,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
         trusts: the built-in ones except UMAP, and a few of scikit-learn's. The lazy
         ``labels_`` of a fit to a Dask collection are not saved; use ``predict`` instead.
     path : str or Path
-        The file to write; ``.skops`` is the usual suffix.
+        The file to write, with the suffix ``.skops``.
     force : bool, default=False
         Whether an existing file may be replaced.
 
@@ -117,6 +117,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
             f"{MODELS[-1].__name__}, got {type(model).__name__}."
         )
     check_is_fitted(model)
+    check_suffix("save_model", path, MODEL_SUFFIXES)
     data = _pack_soundly(_without_ranges(without_lazy_labels(model)))
     unknown = _untrusted(_schema(zipfile.ZipFile(io.BytesIO(data))))
     if unknown:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils import check_array, check_consistent_length, column_or_1d, gen_batches
+from sklearn.utils import check_array, column_or_1d, gen_batches
 
 from cafelearn._gaps import observed_extremes, observed_moments
 from cafelearn._typing import MatrixLike, VectorLike
@@ -378,7 +378,7 @@ def likelihood_score(
             X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X"
         )
     labels = column_or_1d(labels)
-    check_consistent_length(X, labels, sample_weight)
+    _check_one_each("label", labels, X)
     if sample_weight is not None:
         sample_weight = check_array(
             sample_weight,
@@ -387,6 +387,7 @@ def likelihood_score(
             ensure_non_negative=True,
             input_name="sample_weight",
         )
+        _check_one_each("sample weight", sample_weight, X)
         weighed = sample_weight > 0
         X, labels, sample_weight = X[weighed], labels[weighed], sample_weight[weighed]
         if len(X) == 0:
@@ -400,6 +401,15 @@ def likelihood_score(
     frame = frame_of(X, sample_weight, variables)
     found = tally(X, [codes], [len(names)], frame, sample_weight)
     return float(likelihood_scores(found, frame)[0])
+
+
+def _check_one_each(what, values, X):
+    """Raise unless the values are an array with one value for each row of X."""
+    if values.shape != (len(X),):
+        raise ValueError(
+            f"likelihood_score needs one {what} for each of {len(X):,} rows, got an array of "
+            f"shape {values.shape}."
+        )
 
 
 def adjusted_rand_index(table):

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_non_negative
 
 from cafelearn._dask.cache import forget
 from cafelearn._dask.sources import Sealed, find_sources, read
+from cafelearn._gaps import is_sound, refuse_infinite_columns
 from cafelearn._scaling import scale_rows
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._validation import ordinary_weights
@@ -47,6 +48,7 @@ class Reading(NamedTuple):
     n_features: int
     dtype: np.dtype
     owner: str  # name of the estimator, for messages
+    names: np.ndarray | None = None  # of the features, for messages
     scaler: Any = None  # fitted, or None
     weight_exponent: int = 0  # weights are multiplied by 2 to this power
     heaviest: float = 0.0  # the largest weight; 0 if unknown
@@ -70,10 +72,12 @@ class Reading(NamedTuple):
             dtype=self.dtype,
             order="C",
             ensure_min_samples=0,
-            ensure_all_finite="allow-nan",
+            ensure_all_finite=False,
             estimator=self.owner,
             input_name="X",
         )
+        if not is_sound(X):
+            refuse_infinite_columns(X, self.owner, self.names)
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"{self.owner} needs the same {self.n_features} features in every block, "
@@ -145,12 +149,14 @@ class Blocks:
         float32 or float64.
     owner : str
         Name of the estimator.
+    names : ndarray or None
+        Names of the features.
     """
 
-    def __init__(self, array, weights, dtype, owner):
+    def __init__(self, array, weights, dtype, owner, names=None):
         self.array, self.weights, self.lengths = array, weights, None
         self.fit = uuid4().hex  # first part of the keys in the workers' caches
-        self._reading = Reading(array.shape[1], np.dtype(dtype), owner)
+        self._reading = Reading(array.shape[1], np.dtype(dtype), owner, names)
         self._sources, self._graph = find_sources(array, weights, _scheduler(array)[1])
         self._first_chunks = [0] * len(self._sources)
         self._held = None  # the futures of the last pass

@@ -8,7 +8,7 @@ import numpy as np
 from cafelearn._dask.descending import Descent, descend
 from cafelearn._dask.extents import measure, measure_again
 from cafelearn._dask.inputs import make_blocks
-from cafelearn._dask.lazy import blockwise
+from cafelearn._dask.lazy import blockwise, detached
 from cafelearn._dask.sampling import sample
 from cafelearn._dask.starts import Prepared, draw_samples, make_starts
 from cafelearn._solver.descent import Seed, one_cluster_problem
@@ -50,9 +50,18 @@ def fit_mwkmeans(estimator, X, sample_weight=None):
         low, high, row = map(unit.transform, (extents.low, extents.high, extents.row))
         seen = blocks.scaled(unit), extents._replace(low=low, high=high, row=row)
     (n_found,) = fit_models([estimator], blocks, [seen], estimator.verbose, units)
+    if blocks.weights is not None:
+        estimator._members = blocks.reduce(count_members, sum, detached(estimator))
     array = known_lengths(blocks)
     estimator.labels_ = blockwise(estimator, "predict", array, blocks.dtype)
     return n_found
+
+
+def count_members(rows, estimator):
+    """Count the rows of positive weight of one block, which may have none, by cluster."""
+    used, k = rows.X[rows.sample_weight > 0], estimator.n_clusters
+    labels = estimator.predict(used) if len(used) else np.empty(0, dtype=np.int32)
+    return np.bincount(labels, minlength=k).astype(np.float64)
 
 
 class Multiplied(NamedTuple):

@@ -94,4 +94,5 @@ def make_blocks(estimator, X, sample_weight=None, reset=True):
     """Return the Blocks of a collection for an estimator; `reset` as in `as_array`."""
     X, dtype = as_array(estimator, X, reset)
     sample_weight, X = as_weights(sample_weight, X)
-    return Blocks(X, sample_weight, dtype, type(estimator).__name__)
+    names = getattr(estimator, "feature_names_in_", None)
+    return Blocks(X, sample_weight, dtype, type(estimator).__name__, names)

@@ -14,7 +14,7 @@ from cafelearn._scaling import RangeScaler, in_units_of_data
 from cafelearn._solver.kernels.geometry import chunk_rows
 from cafelearn._solver.scales import is_constant
 from cafelearn._validation import ordinary_units
-from cafelearn.extraction.fitting import oriented
+from cafelearn.extraction.fitting import oriented, shares_of
 
 
 class Moments(NamedTuple):
@@ -133,7 +133,7 @@ def fit_pca(pca, moments, dtype):
     pca.mean_ = moments.mean.astype(dtype)
     pca.components_ = np.ascontiguousarray(components[:n_components], dtype=dtype)
     pca.explained_variance_ = variances[:n_components].astype(dtype)
-    pca.explained_variance_ratio_ = (variances[:n_components] / variances.sum()).astype(dtype)
+    pca.explained_variance_ratio_ = shares_of(variances)[:n_components].astype(dtype)
     pca.singular_values_ = np.sqrt(variances[:n_components] * (moments.count - 1)).astype(dtype)
     pca.noise_variance_ = dtype.type(rest.mean() if len(rest) else 0.0)
     return pca

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from cafelearn import _encoding as encoding
-from cafelearn._columns import Look, merge_looks, merged_kind
+from cafelearn._columns import NUMBER, UNITS, Look, merge_looks, merged_kind
 from cafelearn._dask.lazy import detached
 
 # Number of summaries that one task merges.
@@ -117,9 +117,9 @@ def summarise(frame, encoder):
             values = _few(texts, encoder.max_categories)
             if isinstance(column.dtype, pd.CategoricalDtype):
                 order = tuple(column.cat.categories)
-        is_date = kind in ("date", "text date", "duration")
-        if is_date or kind in ("number", "text number") or name in encoder.numeric:
-            numbers = encoding.to_numbers(encoder, column, is_date=is_date)
+        unit = UNITS.get(kind)
+        if unit or name in encoder.numeric:
+            numbers = encoding.to_numbers(encoder, column, kind=unit or NUMBER)
             there = numbers[~np.isnan(numbers)]
             if len(there):
                 low, high = float(there.min()), float(there.max())

@@ -24,14 +24,35 @@ PARTS = "If the table really is this large, put the file in a directory to read 
 GROUPS = "If the table really is this large, write the file with smaller row groups."
 
 
-def read_arrow(path, kind):
-    """Read a Parquet or Feather file as a data frame."""
+def read_arrow(path, kind, row_id=None):
+    """Read a Parquet or Feather file as a data frame; `row_id` is the column of row names."""
     read = _read_parquet if kind == "parquet" else _read_feather
     with reading(path, kind):
         table = read(path)
         table.validate(full=True)
         check_memory(path, table.nbytes + _needed_by_views(table))
-        return table.to_pandas()
+        return to_frame(table, row_id)
+
+
+def to_frame(table, row_id=None, **options):
+    """Convert an Arrow table to a data frame.
+
+    If some row names are missing, the others stay integers; in other columns they would become
+    floats.
+    """
+    import pandas as pd
+    from pyarrow import types
+
+    frame = table.to_pandas(**options)
+    place = -1 if row_id is None else table.schema.get_field_index(row_id)
+    if place < 0 or row_id not in frame.columns:
+        return frame
+    names = table[place]
+    if names.null_count and types.is_integer(names.type):
+        is_signed = types.is_signed_integer(names.type)
+        dtype = pd.Int64Dtype() if is_signed else pd.UInt64Dtype()
+        frame[row_id] = names.to_pandas(types_mapper=lambda _: dtype).array
+    return frame
 
 
 def read_row_group(path, number, columns):

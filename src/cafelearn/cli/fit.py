@@ -190,6 +190,7 @@ def fit(
     with session("fit", quiet, as_json, debug) as run:
         reading = options.make_reading(delimiter, decimal, missing, no_header, thousands)
         reading = reading._replace(
+            row_id=row_id,
             unused=(*(drop or ()), *([row_id] if row_id else ())),
             category=(*(category or ()), *([label] if label else ())),
             numeric=tuple(numeric or ()),
@@ -228,17 +229,18 @@ def fit(
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
     """Check all files before the computation; return whether the data is read with Dask."""
+    from cafelearn._files import MODEL_SUFFIXES, PAGE_SUFFIXES, check_suffix
     from cafelearn.cli.large_pass import check_features, check_scheduler
     from cafelearn.cli.options import need
-    from cafelearn.cli.writing import check_outputs, check_suffix, kind_of
+    from cafelearn.cli.writing import check_outputs, kind_of
 
     is_large = check_scheduler(data, scheduler)
     if is_large and out is not None:
         check_features(out, force, data=data)
     tables = {"--out": None if is_large else out, "--profile": profile}
     check_outputs(tables | {"--model": model, "--report": report}, force, data)
-    check_suffix("--model", model, ".skops")
-    check_suffix("--report", report, ".html", ".htm")
+    check_suffix("--model", model, MODEL_SUFFIXES)
+    check_suffix("--report", report, PAGE_SUFFIXES)
     for option, path in tables.items():
         if path is not None and kind_of(path)[0] in ("parquet", "feather"):
             need("pyarrow", option, "cli")
@@ -294,7 +296,7 @@ def _fit_large(run, estimator, data, scheduler, label, out, model, report, profi
     from cafelearn.cli.remarks import remark_columns
 
     with computing(scheduler, estimator.cafe.n_jobs):
-        table = read(run, data, run.tell)
+        table = read(run, data, run.tell, estimator.id_column)
         _set_columns(estimator, table.frame, label)
         described = large.fit(run, estimator, table, label, out, force)
         few = table.frame.partitions[0].compute().head(1_000)

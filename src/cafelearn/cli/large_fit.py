@@ -100,7 +100,7 @@ def _survey_part(frame, first, path, estimator, label, id_type):
         write_part(table, path, id_type)
     cluster, margin = table["cluster"].to_numpy(), table["margin"].to_numpy()
     k = estimator.cafe_.n_clusters_
-    ids = None if names is None else names.to_numpy()
+    ids = None if names is None else table.iloc[:, 0].to_numpy()
     classes = {} if label is None else _classes(frame[label], cluster, k)
     counts = np.bincount(cluster, minlength=k)
     profile = profile_sums(encoded.to_numpy(), cluster, k)

@@ -79,9 +79,12 @@ def computing(scheduler, jobs):
         yield
 
 
-def read(run, data, tell):
-    """Open the table, record its size in the facts of the run, and report it with `tell`."""
-    large = read_large(data, run.remark)
+def read(run, data, tell, row_id):
+    """Open the table, record its size in the facts of the run, and report it with `tell`.
+
+    `row_id` is the column of row names.
+    """
+    large = read_large(data, run.remark, row_id)
     n_rows, n_parts = sum(large.lengths), len(large.lengths)
     n_columns = len(large.frame.columns)
     run.facts["data"] = {"path": data, "rows": n_rows, "columns": n_columns, "parts": n_parts}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn._words import listed
-from cafelearn.cli.arrow_reading import GROUPS, read_row_group, reading
+from cafelearn.cli.arrow_reading import GROUPS, read_row_group, reading, to_frame
 from cafelearn.cli.limits import COLUMN, check_memory
 from cafelearn.cli.reading import repaired
 
@@ -38,17 +38,18 @@ def is_large(path):
     return path.is_dir() or path.suffix.lower() == ".npy"
 
 
-def read_large(path, remark=lambda text: None):
+def read_large(path, remark=lambda text: None, row_id=None):
     """Open a directory of Parquet files, a Zarr array or a .npy file.
 
-    `remark` is called with a sentence for each repair or guess.
+    `remark` is called with a sentence for each repair or guess. `row_id` is the column of row
+    names.
     """
     need_dask(path)
     path = Path(path).absolute()  # workers may have a different working directory
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
     if path.is_dir() and not is_zarr(path):
-        return _read_parquet(path, remark)
+        return _read_parquet(path, remark, row_id)
     return _read_array(path)
 
 
@@ -68,7 +69,7 @@ def is_zarr(path):
     return path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
 
 
-def _read_parquet(path, remark):
+def _read_parquet(path, remark, row_id):
     import dask.dataframe as dd
 
     files = _parquet_files(path)
@@ -81,7 +82,7 @@ def _read_parquet(path, remark):
         raise ValueError(f"{path} has no columns.")
     if len(names) < len(meta.columns):
         remark("The index of the table has no name; it is left out.")
-    frame = dd.from_map(_read_piece, pieces, columns=names, meta=meta[names])
+    frame = dd.from_map(_read_piece, pieces, columns=names, row_id=row_id, meta=meta[names])
     new = repaired(names, remark)
     if new != names:
         frame = frame.rename(columns=dict(zip(names, new, strict=True)))
@@ -180,13 +181,13 @@ def _check_schema(file, own, first, schema):
         )
 
 
-def _read_piece(piece, columns=None):
+def _read_piece(piece, columns=None, row_id=None):
     import pyarrow as pa
 
     tables = [read_row_group(Path(file), number, columns) for file, number in piece]
     # Select the columns by name, because their order may differ between files.
     tables = [table.select(columns or tables[0].schema.names) for table in tables]
-    return pa.concat_tables(tables).to_pandas(ignore_metadata=True)
+    return to_frame(pa.concat_tables(tables), row_id, ignore_metadata=True)
 
 
 def _read_array(path):

@@ -10,6 +10,8 @@ from cafelearn._encoding import (
     _as_numbers,
     not_numbers,
     refuse_infinite,
+    refuse_values,
+    unit_of,
     value_text,
 )
 from cafelearn._words import listed
@@ -109,7 +111,7 @@ def _refuse(run, encoder, large):
     parts = over_parts(run, _faults, large, encoder)
     for name in encoder.numbers_:
         words = _distinct(part.words.get(name, ()) for part in parts)
-        _as_numbers(encoder, pd.DataFrame({name: words}), [name])
+        refuse_values(encoder, name, unit_of(encoder, name), words)
     refuse_infinite(encoder, _added(part.infinite for part in parts))
 
 
@@ -119,7 +121,7 @@ def _faults(frame, first, path, encoder):
         try:
             numbers = _as_numbers(encoder, frame, [name])
         except ValueError:
-            bad = not_numbers(frame[name], is_date=name in encoder.dates_)
+            bad = not_numbers(frame[name], kind=unit_of(encoder, name))
             words[name] = bad.astype(str).unique()[:MOST_TEXTS].tolist()
         else:
             infinite[name] = int(np.isinf(numbers).sum())

@@ -13,8 +13,23 @@ AsJson = Annotated[
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def check_jobs(jobs: int) -> int:
+    """Raise if a number of threads or processes is 0."""
+    if jobs == 0:
+        raise typer.BadParameter("needs a number >= 1, or -1 for all processors; got 0.")
+    return jobs
+
+
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", help="Number of threads; -1 for all processors.")
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        help="Number of threads; -1 for all processors.",
+        callback=check_jobs,
+    ),
 ]
 Data = Annotated[
     Path, typer.Argument(help="CSV, TSV or JSON lines (also .gz), Parquet or Feather.")
@@ -83,6 +98,7 @@ class Reading(NamedTuple):
     missing: tuple[str, ...] = ()
     header: bool = True
     thousands: str | None = None  # "none" for no separator, None to detect it
+    row_id: str | None = None  # column of row names
     # Column names as given on the command line: columns that are not used, columns to treat as
     # categories, and columns to treat as numbers.
     unused: tuple[str, ...] = ()
@@ -115,11 +131,12 @@ def make_reading(delimiter, decimal, missing, no_header, thousands=None):
     return Reading(delimiter, decimal, words, not no_header, thousands)
 
 
-def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousands):
+def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousands, row_id=None):
     """Make a Reading from the options of a command, and from the model for options not given.
 
     A model written by `cafe fit` contains the decimal point, the thousands separator and the
-    texts for missing values of the fit.
+    texts for missing values of the fit. `row_id` is the column of row names; by default, that
+    of the fit.
     """
     encoder, fit = estimator.encoder_, estimator._reading or {}
     decimal = decimal or fit.get("decimal", ".")
@@ -128,6 +145,7 @@ def reading_like_fit(estimator, delimiter, decimal, missing, no_header, thousand
     reading = make_reading(delimiter, decimal, missing, no_header, thousands)
     return reading._replace(
         missing=reading.missing or tuple(fit.get("missing", ())),
+        row_id=row_id or estimator.id_column,
         used=(*encoder.numbers_, *encoder.categories_),
         numeric=tuple(name for name in encoder.numbers_ if name not in encoder.dates_),
         texts=fit.get("texts", {}),

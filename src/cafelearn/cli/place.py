@@ -45,7 +45,7 @@ def transform(
         is_large = _check_files(out, force, model, data, scheduler)
         estimator = _load(model)
         reading = options.reading_like_fit(
-            estimator, delimiter, decimal, missing, no_header, thousands
+            estimator, delimiter, decimal, missing, no_header, thousands, row_id
         )
         if is_large:
             counts = _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force)
@@ -90,7 +90,7 @@ def _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force):
     from cafelearn.cli.large_transform import transform
 
     with computing(scheduler, jobs):
-        large = read(run, data, run.note)
+        large = read(run, data, run.note, row_id or estimator.id_column)
         id_column = _id_column(estimator, large.frame.columns, row_id)
         return transform(run, estimator, large, id_column, out, force)
 
@@ -138,6 +138,7 @@ def features_table(cafe, encoded, names=None, first=0):
     `names` is a Series of row names. If it is None, rows are numbered from `first`.
     """
     import pandas as pd
+    from pandas.api.types import is_integer_dtype
 
     table = pd.DataFrame(cafe.transform(encoded), columns=cafe.get_feature_names_out())
     table.insert(0, "margin", cafe.assignment_margin(encoded))
@@ -146,7 +147,10 @@ def features_table(cafe, encoded, names=None, first=0):
         table.insert(0, "row", range(first, first + len(table)))
     else:
         name = f"{names.name} (id)" if names.name in table.columns else names.name
-        table.insert(0, name, names.to_numpy())
+        # By default, integers with gaps would become floats.
+        has_gaps = is_integer_dtype(names.dtype) and names.hasnans
+        options = {"dtype": object, "na_value": None} if has_gaps else {}
+        table.insert(0, name, names.to_numpy(**options))
     return table
 
 

@@ -25,9 +25,13 @@ from cafelearn.cli.writing import kind_of
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+# Delimiters that are too common in texts to be detected, and their names.
+UNLIKELY = {" ": "spaces", ":": "colons"}
 SAMPLE = 20  # lines to inspect before reading
 CODE = 64  # overlap of blocks, in characters, in the search for leading zeros
 PLAIN = Reading()
+# By default, the module csv refuses cells of more than 131,072 characters.
+csv.field_size_limit(2**31 - 1)
 
 
 def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
@@ -41,6 +45,10 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
         raise IsADirectoryError(f"{path} is a directory; a single file is needed.")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}.")
+    if not path.is_file():
+        raise ValueError(
+            f"{path} is a pipe or a device; a file is needed, because it is read several times."
+        )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     kind, compressed = kind_of(path)
@@ -48,9 +56,9 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
         if kind in ("csv", "tsv"):
             frame = _read_text(path, kind, compressed, reading, remark, trace)
         elif kind == "jsonl":
-            frame = _read_json_lines(path, compressed)
+            frame = _read_json_lines(path, compressed, reading.row_id)
         else:
-            frame = _with_index(read_arrow(path, kind), remark, trace)
+            frame = _with_index(read_arrow(path, kind, reading.row_id), remark, trace)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is truncated or not a gzip file: {error}.") from error
     given, has_index = list(frame.columns), trace.pop("has_index", False)
@@ -98,7 +106,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
     rows = _parse(path, lines, delimiter)
     if not rows:
         raise ValueError(f"{path} has only empty lines.")
-    (first, header), data = rows[0], rows[1:]
+    (_, header), data = rows[0], rows[1:]
     check_memory(path, text.needed(len(header)))
     if not reading.header:
         header, data = [f"column {v + 1}" for v in range(len(header))], rows
@@ -112,8 +120,7 @@ def _read_text(path, kind, compressed, reading, remark, trace):
     options = {
         "sep": delimiter,
         "names": names,
-        "skiprows": first if reading.header else 0,
-        "header": None,
+        "header": 0 if reading.header else None,
         "index_col": False,
         "decimal": reading.decimal,
         # Only empty cells and the texts of --missing are missing here; `tidy` finds others.
@@ -131,56 +138,79 @@ def _read_text(path, kind, compressed, reading, remark, trace):
         raise ValueError(f"{path} has a header but no rows.") from None
     except pd.errors.ParserError as error:
         raise ValueError(_parser_words(path, str(error))) from None
-    codes = []
-    if has_padding(path, compressed, encoding, delimiter):
-        codes = _restore_codes(frame, path, options, reading, remark)
+    if frame.iloc[:, -1].isna().any():
+        _remark_short(path, compressed, encoding, delimiter, len(header), remark)
+    is_padded = has_padding(path, compressed, encoding, delimiter)
+    texts = _restore_texts(frame, path, options, reading, is_padded, remark)
     trace["found"] = tidy(frame, reading, delimiter, remark)
     trace["code"] = text_code(
         path,
         delimiter,
         reading,
         encoding,
-        first=first,
         header=header,
         frame=frame,
         spaces=spaces,
-        codes=codes,
+        texts=texts,
         found=trace["found"],
     )
     return frame
 
 
-def _restore_codes(frame, path, options, reading, remark):
-    """Restore the text of columns of whole numbers if some numbers have leading zeros.
+def _remark_short(path, compressed, encoding, delimiter, wanted, remark):
+    """Remark on rows with fewer fields than the header."""
+    with _open(path, compressed, encoding) as file:
+        reader = _rows(file, delimiter)
+        lines = [reader.line_num for row in reader if 0 < len(row) < wanted]
+    if lines:
+        rows = "1 row has" if len(lines) == 1 else f"{len(lines):,} rows have"
+        remark(
+            f"{rows} fewer than {wanted} fields, the first in line {lines[0]:,}; the missing "
+            "fields are read as missing values."
+        )
 
-    Such columns contain codes, for example postal codes. Return the names of these columns.
+
+def _restore_texts(frame, path, options, reading, is_padded, remark):
+    """Restore the texts of columns that pandas has read as numbers or truth values.
+
+    These are row names, categories of a fitted model, and codes, for example postal codes.
+    Return the names of the columns.
     """
     import pandas as pd
 
+    kinds = {name: dtype.kind for name, dtype in frame.dtypes.items() if dtype.kind in "biuf"}
+    unused = unused_columns(reading, frame.columns)
+    row_id = reading.row_id if reading.row_id in unused else None
     numeric = set(column_names(reading.numeric, frame.columns))
-    numbers = [n for n in frame.columns[frame.dtypes.map(_is_of_numbers)] if n not in numeric]
-    if not numbers:
+    wanted = [name for name in kinds if name == row_id or name in reading.categories]
+    if is_padded:
+        numbers = [name for name, kind in kinds.items() if kind != "b" and name not in numeric]
+        wanted = [*dict.fromkeys([*wanted, *numbers])]
+    if not wanted:
         return []
-    texts = pd.read_csv(path, **options, usecols=numbers, dtype=str)
-    codes = {}
-    for name in numbers:
-        distinct = texts[name].dropna().drop_duplicates().str.strip()
-        padded = distinct[distinct.str.fullmatch(PADDED)]
-        if len(padded) and distinct.str.fullmatch("[0-9]+").all():
+    texts = pd.read_csv(path, **options, usecols=wanted, dtype=str)
+    restored, told = [], []
+    for name in wanted:
+        text = texts[name].dropna().drop_duplicates().str.strip()
+        padded = text[text.str.fullmatch(PADDED)]
+        if name == row_id:
+            is_same = frame[name].astype(str).equals(texts[name].str.strip())
+            is_text = kinds[name] != "i" or not is_same
+        elif name in reading.categories:
+            is_text = True
+        else:
+            is_text = len(padded) and text.str.fullmatch("[0-9]+").all()
+            if is_text and name not in unused:
+                told.append(f"{name!r} ({padded.iloc[0]!r})")
+        if is_text:
             frame[name] = texts[name]
-            codes[name] = padded.iloc[0]
-    known = unused_columns(reading, frame.columns) | set(reading.categories)
-    told = [f"{name!r} ({text!r})" for name, text in codes.items() if name not in known]
+            restored.append(name)
     if told:
         remark(
             f"Kept as text because of leading zeros: {listed(told, str, most=4)}. Use "
             "--numeric to read a column as numbers."
         )
-    return list(codes)
-
-
-def _is_of_numbers(dtype):
-    return dtype.kind in "iuf"
+    return restored
 
 
 def has_padding(path, compressed, encoding, delimiter):
@@ -229,11 +259,12 @@ def _delimiter(lines, usual, remark):
 
     A delimiter fits if it splits all lines into the same number of fields, at least two. If no
     delimiter fits and the usual one does not split the first line, one that does is returned.
+    If there is none, but spaces or colons fit, there is a remark.
     """
 
     def widths(delimiter):
         try:
-            return [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+            return [len(row) for row in _rows(lines, delimiter) if row]
         except csv.Error:
             return [1]
 
@@ -248,6 +279,11 @@ def _delimiter(lines, usual, remark):
     if not others and found[:1] == [1]:
         others = [other for other in DELIMITERS if widths(other)[:1] > [1]]
     if not others:
+        for other in filter(splits, UNLIKELY if found[:1] == [1] else ()):
+            remark(
+                f"Read as one column. If {UNLIKELY[other]} separate the columns, use "
+                f"--delimiter '{other}'."
+            )
         return usual
     best = max(others, key=lambda other: widths(other)[0])
     remark(f"Detected {WORDS[best]} as the delimiter.")
@@ -256,11 +292,17 @@ def _delimiter(lines, usual, remark):
 
 def _parse(path, lines, delimiter):
     """Return the nonempty rows among the first lines, each with the number of its last line."""
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    reader = _rows(lines, delimiter)
     try:
         return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
+
+
+def _rows(lines, delimiter):
+    """Return a reader of rows; the rows of lines that pandas skips, too, are empty."""
+    there = (line if line.strip(" \r\n") else line.strip(" ") for line in lines)
+    return csv.reader(there, delimiter=delimiter, skipinitialspace=True)
 
 
 def _is_number(text):
@@ -288,7 +330,7 @@ def _parser_words(path, message):
     return f"{path} cannot be read: {message.splitlines()[0]}"
 
 
-def _read_json_lines(path, compressed):
+def _read_json_lines(path, compressed, row_id):
     import pandas as pd
 
     survey(path, compressed, delimiters=())
@@ -311,7 +353,11 @@ def _read_json_lines(path, compressed):
     if not records:
         raise ValueError(f"{path} has no rows.")
     check_memory(path, CELL * len(records) * len(names))
-    return pd.DataFrame(records)
+    frame = pd.DataFrame(records)
+    if row_id in names and frame[row_id].dtype.kind == "f":
+        # pandas has converted integers to floats.
+        frame[row_id] = pd.Series([record.get(row_id) for record in records], dtype=object)
+    return frame
 
 
 def _with_index(frame, remark, trace):

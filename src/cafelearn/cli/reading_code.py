@@ -4,27 +4,25 @@ from cafelearn._columns import MARKERS
 from cafelearn.cli.writing import kind_of
 
 
-def text_code(
-    path, delimiter, reading, encoding, *, first, header, frame, spaces, codes, found
-):
+def text_code(path, delimiter, reading, encoding, *, header, frame, spaces, texts, found):
     """Write code that reads a text file as `read_table` did, with as few options as possible.
 
-    `first` is the number of the header's last line, `header` the original column names, `frame`
-    the table, `spaces` whether spaces follow delimiters, `codes` the columns of codes with
-    leading zeros, and `found` the result of `tidy`.
+    `header` contains the original column names, `frame` is the table, `spaces` tells whether
+    spaces follow delimiters, `texts` are columns that pandas would not read as text, and
+    `found` is the result of `tidy`.
     """
     names = frame.columns
     options = [] if delimiter == "," else [f"sep={delimiter!r}"]
     if not reading.header or list(names) != list(header):
-        options += [f"names={list(names)!r}", "header=None", "index_col=False"]
-        options += [f"skiprows={first}"] if reading.header and first else []
+        header = 0 if reading.header else None
+        options += [f"names={list(names)!r}", f"header={header}", "index_col=False"]
     if reading.decimal != ".":
         options.append(f"decimal={reading.decimal!r}")
     if found.get("thousands"):
         options.append(f"thousands={found['thousands']!r}")
     options += _missing_options(frame, reading, found)
-    if codes:
-        options.append(f"dtype={dict.fromkeys(codes, 'str')!r}")
+    if texts:
+        options.append(f"dtype={dict.fromkeys(texts, 'str')!r}")
     if encoding != "utf-8-sig":
         options.append(f"encoding={encoding!r}")
     if spaces:

@@ -27,6 +27,11 @@ def remark_columns(run, estimator, frame, labels):
             f"{listed(names)}. Use --drop to leave a column out, or --category to treat it as "
             "categories."
         )
+    if names := [n for n, found in encoder.categories_.items() if "" in found]:
+        run.remark(
+            f"Empty text is a category in {listed(names)}; in a CSV file it would be a missing "
+            "value. Replace it by null if values are missing."
+        )
     for name, why in _targets(estimator, frame, labels):
         run.remark(
             f"Column {name!r} {why}. If it holds known classes, --label leaves it out of the "

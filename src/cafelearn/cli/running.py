@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cafelearn._progress import Bar, Lines, span
+from cafelearn.cli.options import check_jobs
 
 SECONDS = 30  # between two lines of progress
 SEVERAL = "Comma-separated."
@@ -17,7 +18,13 @@ Out = Annotated[
     Path, typer.Option(help="Directory for the runs; an interrupted experiment is resumed.")
 ]
 Processes = Annotated[
-    int, typer.Option("--jobs", "-j", help="Worker processes; -1 for all processors.")
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        help="Worker processes; -1 for all processors.",
+        callback=check_jobs,
+    ),
 ]
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler to use instead of processes.")

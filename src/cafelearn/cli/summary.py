@@ -146,8 +146,10 @@ def show_fit(out, facts):
     _say_choice(out, facts)
     if "label" in facts:
         label = facts["label"]
+        few = f"{label['rows']:,} of {data['rows']:,} rows have a label"
         out.say(
-            f"Agreement of the clusters with {label['column']!r}: "
+            f"Agreement of the clusters with {label['column']!r}"
+            f"{f' ({few})' if label['rows'] < data['rows'] else ''}: "
             f"ARI {label['ari']:.3f}, NMI {label['nmi']:.3f}"
         )
     _show_clusters(out, facts["clusters"], facts["variables"])
@@ -261,4 +263,8 @@ def _known(value):
 
 
 def _scalar(value):
+    import pandas as pd
+
+    if value is pd.NA:
+        return None
     return value.item() if hasattr(value, "item") else value

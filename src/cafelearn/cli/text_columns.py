@@ -9,7 +9,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST
+from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST, is_number
+from cafelearn._encoding import value_text
 from cafelearn._words import listed
 
 # Numbers with a decimal comma and no thousands separators.
@@ -26,6 +27,8 @@ CONTRARY = re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3}){2,}|(,[0-9]{3})+\.[0-9]+)")
 # Numbers with one comma, followed by three digits: it may separate thousands or decimals.
 ONE_GROUP = re.compile(r"[+-]?[0-9]+,[0-9]{3}")
 DIGITS = re.compile(r"[+-]?[0-9.,]+")
+# Whole numbers that floats may not represent. Python refuses to convert very long ones.
+WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 TRUTH = {"true": True, "false": False}
 # Texts among numbers are read as missing values if none contains a digit, if there are at most
 # FEW_TEXTS distinct texts, and if they make up at most the share FEW of the values.
@@ -116,6 +119,13 @@ class Texts:
             column = column.astype(np.int64)
         return column
 
+    def as_numbers_and_texts(self):
+        """Return the column as numbers, but keep texts that are neither numbers nor markers."""
+        import pandas as pd
+
+        numbers = pd.Series(self.as_numbers(), index=self.column.index, dtype=object)
+        return numbers.mask(self.column.isin(self.index[self.is_other]), self.column)
+
     def which(self, check):
         """Return a mask of the texts that satisfy a condition."""
         return np.array([bool(check(text)) for text in self.texts], dtype=bool)
@@ -166,9 +176,7 @@ def _converted(name, texts, reading, wanted, said, found):
     Entries for remarks and errors are added to `said`, and guesses to `found`.
     """
     if name in reading.categories:
-        known = set(reading.categories[name])
-        is_gap = texts.is_marker & ~np.isin(texts.texts, list(known))
-        return _without(texts, is_gap) if is_gap.any() else None
+        return _known_categories(texts, reading.categories[name], reading.decimal)
     if not texts.is_value.any():
         return _without(texts, texts.is_marker)
     if texts.are_values(lambda text: text.lower() in TRUTH):
@@ -179,6 +187,8 @@ def _converted(name, texts, reading, wanted, said, found):
         dates = _dates(name, texts, reading, said, found)
         if dates is not None:
             return dates
+    if wanted is None and reading.used is not None:
+        return _as_iso_dates(texts, reading.dates.get(name))
     if wanted == "number" or not texts.has_codes:
         done, new = _numbers(name, texts, reading, wanted, said, found)
         if done:
@@ -190,6 +200,30 @@ def _converted(name, texts, reading, wanted, said, found):
         )
     ]
     return None
+
+
+def _known_categories(texts, categories, decimal):
+    """Write texts as the categories of a fitted model; unknown markers become missing values.
+
+    If the categories were numbers or truth values in the fit, 1.0 is written as 1, and TRUE as
+    True. Each row is thus encoded in the same way, whatever texts the other rows have.
+    """
+    known, new = set(categories), list(texts.index)
+    if all(_as_category(text, ".") == text for text in known):
+        new = [_as_category(text, decimal) or text for text in texts.texts]
+    is_gap = texts.is_marker & ~np.isin(texts.texts, categories)
+    return texts.spread([None if gap else n for gap, n in zip(is_gap, new, strict=True)])
+
+
+def _as_category(text, decimal):
+    """Return the category of a number or truth value as in the fit; None for other texts."""
+    if text.lower() in TRUTH:
+        return str(TRUTH[text.lower()])
+    if _number_pattern(decimal).fullmatch(text):
+        text = text.replace(decimal, ".")
+    elif not NUMBER_TEXT.fullmatch(text):
+        return None
+    return value_text(int(text) if WHOLE.fullmatch(text) else float(text))
 
 
 def _numbers(name, texts, reading, wanted, said, found):
@@ -231,6 +265,9 @@ def _numbers(name, texts, reading, wanted, said, found):
         or texts.share(is_other) > FEW
         or any(character.isdigit() for text in few for character in text)
     ):
+        # The encoder refuses the other texts, and names only them.
+        if wanted == "number" and not texts.which(is_number)[is_other].any():
+            return True, texts.as_numbers_and_texts()
         return False, None
     if is_other.any():
         found["texts"][name] = sorted(texts.texts[is_other])
@@ -269,6 +306,21 @@ def _dates(name, texts, reading, said, found):
     codes = texts.index.get_indexer(texts.column)
     dates = dates.to_numpy(dtype="datetime64[s]")
     return np.append(dates, np.datetime64("NaT"))[codes]
+
+
+def _as_iso_dates(texts, form):
+    """Write the dates of a column as in ISO 8601, for an encoder that needs dates.
+
+    Other texts are kept, and markers become missing values. `form` is the format of the dates
+    in the fit, or None.
+    """
+    import pandas as pd
+
+    column = pd.Series(texts.texts)
+    if form is not None:
+        dates = pd.to_datetime(column, format=form, errors="coerce")
+        column = dates.dt.strftime("%Y-%m-%dT%H:%M:%S").where(dates.notna(), column)
+    return texts.spread(column.mask(texts.is_marker, None))
 
 
 def _date_format(matches):

@@ -34,14 +34,6 @@ def kind_of(path):
     return kind, compressed
 
 
-def check_suffix(option, path, *known):
-    """Raise unless an output path, if given, is a directory or has a known suffix."""
-    if path is None or path.is_dir() or path.suffix.lower() in known:
-        return
-    found = f"unsupported extension {path.suffix!r}" if path.suffix else "no extension"
-    raise ValueError(f"{option} {path}: {found}; expected {' or '.join(known)}.")
-
-
 def check_outputs(paths, force, *inputs):
     """Raise unless all paths can be written, are distinct, and differ from the inputs.
 

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
 from cafelearn._typing import MatrixLike, Seed
-from cafelearn._validation import check_data
+from cafelearn._validation import N_JOBS, check_data
 from cafelearn.extraction import _scg
 from cafelearn.extraction._components import (
     check_features,
@@ -141,7 +141,7 @@ class Autoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "sparsity_weight": [Interval(Real, 0, None, closed="left")],
         "sparsity": [Interval(Real, 0, 1, closed="neither")],
         "initial_scale": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }

@@ -85,10 +85,20 @@ def fit_extractor(extractor, rows, sample_weight=None):
         return extractor.fit(rows, sample_weight=sample_weight)
     if sample_weight is not None and type(extractor) is PCA:
         return _fit_weighted_pca(extractor, rows, sample_weight)
-    extractor.fit(rows)
-    if type(extractor) is PCA:
-        extractor.components_ = oriented(extractor.components_)
+    if type(extractor) is not PCA:
+        return extractor.fit(rows)
+    with np.errstate(invalid="ignore"):  # scikit-learn divides by the total variance
+        extractor.fit(rows)
+    extractor.components_ = oriented(extractor.components_)
+    if not extractor.explained_variance_.any():
+        extractor.explained_variance_ratio_ = np.zeros_like(extractor.explained_variance_)
     return extractor
+
+
+def shares_of(variances):
+    """Return the share of each variance in their sum; 0 if all rows are equal."""
+    total = variances.sum()
+    return variances / total if total > 0 else np.zeros_like(variances)
 
 
 def oriented(components):
@@ -115,8 +125,7 @@ def _fit_weighted_pca(pca, rows, sample_weight):
     _, singular, components = np.linalg.svd(centered, full_matrices=False)
     components = oriented(components)
     variances = singular**2 / (mass - 1 if mass > 1 else mass)
-    total = variances.sum()
-    shares = variances / total if total > 0 else np.zeros_like(variances)
+    shares = shares_of(variances)
     wanted = pca.n_components
     if wanted is not None and not isinstance(wanted, Integral | str) and 0 < wanted < 1:
         # As in scikit-learn, the components kept explain more than this share of the variance.

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cafelearn._seeds import seed_sequence
 from cafelearn._typing import MatrixLike, Seed
-from cafelearn._validation import check_data
+from cafelearn._validation import N_JOBS, check_data
 from cafelearn._warning import warn_caller
 from cafelearn.extraction._components import (
     check_features,
@@ -129,7 +129,7 @@ class ReconstructionICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_jobs": [None, Integral],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }

@@ -34,7 +34,7 @@ def write_experiment_report(
         One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
         `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
     path : str or Path
-        The file to write.
+        The file to write, with the suffix ``.html`` or ``.htm``.
     figures : dict of str to path, default=None
         PNG or SVG files to show; the keys are the captions.
     title : str, default=None

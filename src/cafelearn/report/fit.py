@@ -55,7 +55,7 @@ def write_fit_report(
         The data that the estimator was fitted on. After a fit to a Dask collection, pass a
         sample of its rows; the report states that it shows a sample.
     path : str or Path
-        The file to write.
+        The file to write, with the suffix ``.html`` or ``.htm``.
     row_ids : sequence of length n_samples, default=None
         Names of the rows; ``None`` means the index of a data frame, or row numbers.
     y : sequence of length n_samples, default=None

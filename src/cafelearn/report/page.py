@@ -15,7 +15,7 @@ import numpy as np
 import sklearn
 
 import cafelearn
-from cafelearn._files import atomic_path, check_output
+from cafelearn._files import PAGE_SUFFIXES, atomic_path, check_output, check_suffix
 from cafelearn._words import shortened
 
 ASSETS = files("cafelearn.report") / "assets"
@@ -51,6 +51,7 @@ def write_page(template, content, path, *, title, force, caller) -> Path:
 def check_ready(caller, path, force):
     """Raise before the computation if the report cannot be written."""
     environment(caller)
+    check_suffix(caller, path, PAGE_SUFFIXES)
     check_output(path, force)
 
 

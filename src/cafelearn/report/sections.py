@@ -330,6 +330,10 @@ def classes_section(facts) -> dict | None:
     """Compare the clusters with the known classes; return None if no classes are given."""
     if facts.classes is None:
         return None
+    # As in the summary of the command, rows without a class do not count in the agreement.
+    known = np.array([not pd.isna(c) for c in facts.classes])
+    if not known.any():
+        return None
     names = ["missing" if pd.isna(c) else short(c, 60) for c in facts.classes]
     codes, distinct = pd.factorize(np.asarray(names, dtype=object), sort=True)
     counts = np.zeros((len(distinct), facts.n_clusters), dtype=int)
@@ -348,10 +352,12 @@ def classes_section(facts) -> dict | None:
         ]
         for c in sorted(order)
     ]
+    found = codes[known], facts.labels[known]
     return {
-        "ari": float(adjusted_rand_score(codes, facts.labels)),
-        "nmi": float(normalized_mutual_info_score(codes, facts.labels)),
-        "n_classes": len(distinct),
+        "ari": float(adjusted_rand_score(*found)),
+        "nmi": float(normalized_mutual_info_score(*found)),
+        "n_classes": len(np.unique(codes[known])),
+        "n_missing": int((~known).sum()),
         "n_left_out": len(distinct) - len(order),
         "table": Table(
             "classes-table",
