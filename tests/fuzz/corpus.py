@@ -139,6 +139,10 @@ CORPUS = [
     # A Feather file whose lengths ask for more than the file has.
     {"what": "tables", "how": "inside", "seed": 197765398, "file": 24},
     {"what": "tables", "how": "inside", "seed": 898885088, "file": 37},
+    # A centre that differs from its members, which are all 0, by less than counts.
+    FIT
+    | {"seed": 1031789367, "kind": "ties", "rows": 127, "columns": 33, "p": 1.03}
+    | {"n_clusters": 5, "offset": "fixed"},
     # A model file in which a feature has another name.
     {"what": "models", "how": "schema", "seed": 848209394, "file": 54}
     | {"without": [1, 2, 3, 4, 5, 6, 7]},

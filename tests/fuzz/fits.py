@@ -147,7 +147,10 @@ def _dispersions(case, model, log_d, mass):
     found = model.dispersions_.astype(oracle.Number)
     ordinary = (np.abs(log_d) < 600) | np.isneginf(log_d)
     error = np.abs(found - np.exp(log_d)) / np.maximum(found, np.exp(log_d))
-    error = np.where((found == 0) & np.isneginf(log_d), 0, error)
+    # Members that are nearer to the centre than this count as equal to it.
+    nearest = np.log(oracle.SMALLEST_SPAN[model.cluster_centers_.dtype.name])
+    vanishes = log_d <= np.log(_sizes(model, mass)) + case["p"] * nearest
+    error = np.where((found == 0) & vanishes, 0, error)
     allowed = case["p"] * (
         10 * ROUNDING[case["dtype"]] + 10 * _rounding(case, model, log_d, mass)
     )
@@ -166,13 +169,17 @@ def _dispersions(case, model, log_d, mass):
             yield f"inertia_ is {model.inertia_:.6g}, not {inertia:.6g}"
 
 
+def _sizes(model, mass):
+    """The sum of the weights of each cluster, 1 for empty clusters, as a column."""
+    sizes = [
+        mass[model.labels_ == l].astype(oracle.Number).sum() for l in range(model.n_clusters)
+    ]
+    return np.array([[size if size > 0 else 1] for size in sizes], dtype=oracle.Number)
+
+
 def _rounding(case, model, log_d, mass):
     """The rounding of each centre, a float, beside the distances of its members."""
-    sizes = np.array(
-        [mass[model.labels_ == l].astype(oracle.Number).sum() for l in range(len(log_d))]
-    )[:, None]
-    sizes = np.where(sizes > 0, sizes, 1).astype(oracle.Number)
-    typical = np.exp((log_d - np.log(sizes)) / case["p"])
+    typical = np.exp((log_d - np.log(_sizes(model, mass))) / case["p"])
     smallest = np.finfo(oracle.Number).tiny
     return np.spacing(np.abs(model.cluster_centers_)) / np.maximum(typical, smallest)
 
