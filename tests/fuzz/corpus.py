@@ -143,6 +143,10 @@ CORPUS = [
     FIT
     | {"seed": 1031789367, "kind": "ties", "rows": 127, "columns": 33, "p": 1.03}
     | {"n_clusters": 5, "offset": "fixed"},
+    # A cluster that is emptied, reseeded, and gets the members of the first iteration again.
+    FIT
+    | {"seed": 409148855, "kind": "one_hot", "rows": 129, "columns": 4, "p": 8.0}
+    | {"weights": "far_from_one", "n_clusters": 2, "offset": 0.001},
     # A model file in which a feature has another name.
     {"what": "models", "how": "schema", "seed": 848209394, "file": 54}
     | {"without": [1, 2, 3, 4, 5, 6, 7]},

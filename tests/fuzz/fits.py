@@ -75,8 +75,9 @@ def _findings(case):
         findings += [*_centres(case, model, X, mass), *_weights(case, model, X, mass, log_d)]
     elif model.stop_reason_ == "cycle" and case["offset"] != "mean":
         # Possible only among labels whose objectives are the same up to rounding.
+        # A path of one objective: an emptied cluster was reseeded, and gave the first labels.
         path = model.objective_path_
-        if 1 - path[-1] / path[-2] > RISE[case["dtype"]]:
+        if len(path) > 1 and 1 - path[-1] / path[-2] > RISE[case["dtype"]]:
             findings.append("a cycle with a constant offset while the objective falls")
     return findings
 
