@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 
+import numba
 import pytest
 from numba.extending import overload
 
@@ -28,6 +29,19 @@ def compile_double(number):
 @njit(**(ENTRY | {"cache": False}))
 def quadruple(number):
     return double(double(number))
+
+
+@njit(**(ENTRY | {"cache": False}))
+def add_one(number):
+    return number + 1
+
+
+def test_a_function_that_the_user_compiles_may_call_a_kernel():
+    @numba.njit
+    def add_two(number):
+        return add_one(add_one(number))
+
+    assert add_two(3) == 5
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")

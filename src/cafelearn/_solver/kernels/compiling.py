@@ -13,6 +13,7 @@ from numba._dynfunc import make_function
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.options import DefaultOptions
 
 
@@ -102,7 +103,9 @@ def _off_the_main_thread(compile_signature):
     """
 
     def compile_here_or_there(signature):
-        if threading.current_thread() is not threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        # A caller that is being compiled on this thread holds the lock of the compiler.
+        if not is_main or global_compiler_lock.is_locked():
             return compile_signature(signature)
         pool = ThreadPoolExecutor(1, thread_name_prefix="cafelearn-compile")
         try:
