@@ -229,7 +229,7 @@ def _check_number(owner, model, n_clusters):
     ]
     if chosen != [n_clusters]:
         raise UnsoundModel(
-            f"{owner} has {n_clusters} centres, but n_clusters_table_ marks {chosen} as chosen"
+            f"{owner} has {n_clusters} centres, but n_clusters_table_ chooses {chosen}"
         )
 
 

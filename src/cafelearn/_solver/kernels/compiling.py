@@ -3,7 +3,7 @@
 import hashlib
 import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -109,7 +109,11 @@ def _off_the_main_thread(compile_signature):
             return compile_signature(signature)
         pool = ThreadPoolExecutor(1, thread_name_prefix="cafelearn-compile")
         try:
-            return pool.submit(compile_signature, signature).result()
+            compiled = pool.submit(compile_signature, signature)
+            # An interrupt just before an unlimited wait would be handled only after the wait.
+            while not compiled.done():
+                wait([compiled], timeout=0.2)
+            return compiled.result()
         finally:
             pool.shutdown(wait=False)
 
