@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.datasets import load_iris
+from sklearn.metrics import adjusted_rand_score
 
+from cafelearn import RangeScaler
 from cafelearn.datasets import corrupt, load, names
 
 DATA = files("cafelearn.datasets") / "data"
@@ -281,6 +283,56 @@ def test_scale_zero_adds_nothing():
     assert pairs.sum() == 8
 
 
+def test_without_jitter_the_draws_are_those_of_the_paper():
+    """Pinned: the data of the reproduction."""
+    dataset = load("iris")
+    noisy, _ = corrupt(dataset.data, dataset.target, 0.4, 1.0, random_state=0)
+    again, _ = corrupt(dataset.data, dataset.target, 0.4, 1.0, random_state=0, jitter=0.0)
+    np.testing.assert_array_equal(noisy, again)
+    digest = hashlib.sha256(noisy.round(9).tobytes()).hexdigest()
+    assert digest == "5ce7da5ee162d21b3186f514d076c218656a4cfb81b119143c27ded1352224e7"
+    stream = np.random.default_rng(0)
+    corrupt(dataset.data, dataset.target, 0.4, 1.0, stream)
+    expected = np.random.default_rng(0)
+    expected.choice(12, size=5, replace=False)
+    expected.standard_normal(5 * 50)
+    assert stream.random() == expected.random()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_jitter_by_its_definition(dtype):
+    X, y = small(n_rows=20_000, n_features=3, n_classes=2)
+    X = (X.round() * [1, 10, 0] + [0, 0, 7]).astype(dtype)
+    plain, pairs = corrupt(X, y, 0.4, 2.0, random_state=3)
+    noisy, same = corrupt(X, y, 0.4, 2.0, random_state=3, jitter=0.5)
+    assert noisy.dtype == dtype
+    np.testing.assert_array_equal(pairs, same)
+    moved = (noisy - plain) / 0.5 / np.maximum(np.ptp(X, axis=0), 1e-9)
+    assert np.abs(moved).max() <= 0.5 + 1e-5
+    # A constant feature has no range, so it has no jitter either.
+    np.testing.assert_array_equal(moved[:, 2], 0)
+    for v in range(2):
+        assert stats.kstest(moved[:, v], stats.uniform(-0.5, 1).cdf).pvalue > 1e-3
+    assert abs(np.corrcoef(moved[:, 0], moved[:, 1])[0, 1]) < 4 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_jitter_stops_the_leak(name):
+    """Which values of a row are unique tells nothing about its class."""
+    dataset = load(name)
+    X = RangeScaler().fit_transform(dataset.data)
+
+    def leak(jitter):
+        noisy, _ = corrupt(X, dataset.target, 0.4, 1.0, random_state=0, jitter=jitter)
+        shared = [pd.Series(column).duplicated(keep=False) for column in noisy.T]
+        patterns = np.unique(np.array(shared).T, axis=0, return_inverse=True)[1].ravel()
+        return adjusted_rand_score(dataset.target, patterns)
+
+    assert leak(0.02) == pytest.approx(0, abs=1e-3)
+    if name in ("balance_scale", "car_evaluation", "breast_cancer"):
+        assert leak(0.0) > 0.95
+
+
 def test_seeds():
     X, y = small()
 
@@ -343,6 +395,9 @@ def test_kinds_of_data():
         ({"noise_scale": -1}, ValueError, "a finite noise_scale >= 0, got -1."),
         ({"noise_scale": math.inf}, ValueError, "a finite noise_scale >= 0, got inf."),
         ({"noise_scale": None}, TypeError, "noise_scale to be a number, got None."),
+        ({"jitter": -0.1}, ValueError, "a finite jitter >= 0, got -0.1."),
+        ({"jitter": math.nan}, ValueError, "a finite jitter >= 0, got nan."),
+        ({"jitter": "0.02"}, TypeError, "jitter to be a number, got '0.02'."),
         ({"y": np.zeros(59)}, ValueError, "one label per row of X, got 59 labels for 60 rows."),
         ({"y": np.zeros((60, 1))}, ValueError, "a one-dimensional y, got 2 dimension(s)."),
         ({"y": [None] * 60}, ValueError, "a label for every row, got missing values in y."),

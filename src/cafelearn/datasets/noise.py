@@ -16,13 +16,15 @@ def corrupt(
     noise_level: float,
     noise_scale: float,
     random_state: Seed = None,
+    *,
+    jitter: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Add Gaussian noise to randomly chosen (class, feature) pairs.
 
     With k classes and m features there are k * m pairs. Of these,
     ``max(1, round(noise_level * k * m))`` are chosen at random, without replacement. For each
     chosen pair, independent values from N(0, noise_scale^2) are added to the feature in the
-    rows of the class. All other values are unchanged.
+    rows of the class. All other values are unchanged, unless `jitter` moves them a little.
 
     Parameters
     ----------
@@ -39,6 +41,10 @@ def corrupt(
         Source of randomness. An int or a SeedSequence gives the same result in each call. A
         Generator or a RandomState is advanced by each call. None gives a new result in each
         call.
+    jitter : float, default=0.0
+        Every value is moved by independent noise, uniform between ``-jitter / 2`` and
+        ``jitter / 2`` times the range of its feature; must be at least 0. The pairs and their
+        noise are the same for every `jitter`. The paper has no jitter.
 
     Returns
     -------
@@ -59,6 +65,13 @@ def corrupt(
     The noise scale is in the units of `X`, so scale the features to a common range first. The
     paper's scales (1, 2 and 5) are multiples of that range.
 
+    **Without jitter the noise leaks the classes.** In a feature whose values are shared by many
+    rows (categories, counts, rounded measurements), a value with noise is unique, and a value
+    without noise is not. Grouping the rows by which of their values are unique therefore finds
+    the classes of some data sets, whatever the values are. With jitter, all values of all
+    features that vary are unique. A jitter of 0.02 moves each value by at most 1% of the range,
+    as if the range had been divided into 50 steps and rounding to these steps were undone.
+
     Examples
     --------
     >>> from cafelearn import RangeScaler
@@ -71,11 +84,18 @@ def corrupt(
     >>> changed = X_noisy != X
     >>> bool((changed == noise_pairs[iris.target]).all())
     True
+
+    With jitter, all values of a feature are different:
+
+    >>> X_noisy, _ = corrupt(X, iris.target, 0.2, 1.0, random_state=0, jitter=0.02)
+    >>> len(set(X[:, 0])), len(set(X_noisy[:, 0]))
+    (35, 150)
     """
     X = _check_data(X)
     codes, n_classes = _check_labels(y, n_samples=len(X))
-    _check_noise(noise_level, noise_scale)
+    _check_noise(noise_level, noise_scale, jitter)
     generator = _generator(random_state)
+    ranges = np.ptp(X, axis=0)
 
     n_pairs = n_classes * X.shape[1]
     n_noisy = max(1, math.floor(noise_level * n_pairs + 0.5))
@@ -86,6 +106,9 @@ def corrupt(
     X[noisy] += (noise_scale * generator.standard_normal(np.count_nonzero(noisy))).astype(
         X.dtype
     )
+    if jitter:
+        # Drawn last, so that the pairs and the noise are those of the same seed without jitter.
+        X += (jitter * ranges * generator.uniform(-0.5, 0.5, X.shape)).astype(X.dtype)
     return X, noise_pairs
 
 
@@ -128,14 +151,16 @@ def _check_labels(y, n_samples):
     return codes, len(classes)
 
 
-def _check_noise(noise_level, noise_scale):
-    for name, value in {"noise_level": noise_level, "noise_scale": noise_scale}.items():
+def _check_noise(noise_level, noise_scale, jitter):
+    amounts = {"noise_level": noise_level, "noise_scale": noise_scale, "jitter": jitter}
+    for name, value in amounts.items():
         if not isinstance(value, Real) or isinstance(value, bool):
             raise TypeError(f"corrupt needs {name} to be a number, got {value!r}.")
     if not 0 <= noise_level <= 1:
         raise ValueError(f"corrupt needs noise_level between 0 and 1, got {noise_level}.")
-    if not 0 <= noise_scale < math.inf:
-        raise ValueError(f"corrupt needs a finite noise_scale >= 0, got {noise_scale}.")
+    for name in ("noise_scale", "jitter"):
+        if not 0 <= amounts[name] < math.inf:
+            raise ValueError(f"corrupt needs a finite {name} >= 0, got {amounts[name]}.")
 
 
 def _generator(random_state):
