@@ -4,20 +4,18 @@
     python scripts/publish_study.py DIR
 
 The script writes all runs to one compressed CSV file. It also writes the tables and the figures
-of docs/answers.md. The same runs always give the same files. The study itself does not cluster
-the paper's noisy data sets with the paper's settings. The script takes these runs from the
-paper's experiment: they are those of the method "mwk-means" in ``grid.csv.gz``.
+of docs/answers.md. The same runs always give the same files.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-from publishing import BASELINE, BEYOND, CAFE, RESULTS, directories, save, write_runs
+from publishing import BASELINE, BEYOND, CAFE, directories, save, write_runs
 
 from cafelearn import datasets
-from cafelearn.experiments import STUDY_METHODS, read_results, read_study
+from cafelearn.experiments import STUDY_METHODS, read_study
 from cafelearn.experiments.answers import by_regime
 from cafelearn.experiments.answers_text import SCORE_LABELS, TASK_LABELS, render, study_label
+from cafelearn.experiments.regimes import BUNDLED, PUBLIC
 from cafelearn.experiments.study_run import STUDY
 from cafelearn.experiments.verdicts import rank_answers
 from cafelearn.plotting import CriticalDifferenceDisplay
@@ -27,15 +25,19 @@ COLUMNS = [name for name in STUDY.record._fields if name != "traceback"]
 STYLES = {
     "kmeans-range": (BASELINE, "o"),
     "kmeans-standard": (BASELINE, "s"),
+    "ward": (BASELINE, "^"),
+    "hdbscan": ("#CC79A7", "^"),
     "gmm-diag": (BEYOND, "o"),
     "gmm-full": (BEYOND, "s"),
-    "hdbscan": ("#CC79A7", "^"),
+    "gmm-bic": (BEYOND, "D"),
+    "mclust": ("#56B4E9", "D"),
+    "stepmix": ("#56B4E9", "o"),
     "raw-range": (BASELINE, "o"),
     "raw-standard": (BASELINE, "s"),
     "pca": (BEYOND, "o"),
     "paper": ("#E69F00", "v"),
     "cafe": (CAFE, "D"),
-    "hindsight": ("0.6", "_"),
+    "trivial": ("0.6", "_"),
 }
 
 
@@ -43,7 +45,6 @@ def main():
     """Parse the arguments and write all files."""
     directory, out = directories(__doc__.splitlines()[0])
     results = read_study(directory)
-    results = pd.concat([results, grid_runs(results)], ignore_index=True)
     methods = dict.fromkeys(sum(STUDY_METHODS.values(), ()))
     place = results.method.map({method: place for place, method in enumerate(methods)})
     order = ["task", "dataset", "regime", "version", "place"]
@@ -52,20 +53,6 @@ def main():
     (out / "study.md").write_text(render(results), encoding="utf-8")
     draw_ranks(results, out)
     draw_regimes(results, out)
-
-
-def grid_runs(results):
-    """Return the mwk-means runs of the paper's experiment as records of the method "paper"."""
-    grid = read_results(RESULTS / "grid.csv.gz").query("method == 'mwk-means'")
-    scale, level = grid.noise_scale, grid.noise_level
-    regime = [f"pairs {a:g}/{b:g}" for a, b in zip(level, scale, strict=True)]
-    runs = grid.assign(regime=regime, task="labels", method="paper")
-    runs = runs[["dataset", "regime", "version", "task", "method", "status", "ari", "seconds"]]
-    key = ["dataset", "regime", "version"]
-    sizes = results.query("task == 'labels' and method == 'cafe'")[
-        [*key, "n_rows", "n_features", "n_classes", "libraries"]
-    ]
-    return runs.merge(sizes, on=key)
 
 
 def draw_ranks(results, out):
@@ -85,32 +72,46 @@ def draw_ranks(results, out):
 
 
 def draw_regimes(results, out):
-    """Draw the mean score of each method in each regime, over the paper's nine data sets."""
-    figure, axes = plt.subplots(2, 1, figsize=(10, 8), sharex=True, layout="constrained")
-    for ax, task in zip(axes, STUDY_METHODS, strict=True):
-        means = by_regime(results, task, sets=datasets.names())
-        places = np.arange(len(means))
-        for place in places:
-            ax.axvline(place, color="0.9", linewidth=0.8, zorder=0)
-        for number, method in enumerate(means.columns):
-            colour, marker = STYLES[method]
-            shift = 0.08 * (number - (means.shape[1] - 1) / 2)
-            ax.plot(
-                places + shift,
-                means[method],
-                marker,
-                color=colour,
-                markersize=12 if marker == "_" else 8 if method == "cafe" else 6,
-                markerfacecolor="white" if marker == "s" else colour,
-                label=study_label(method),
-            )
-        ax.set_xticks(places, means.index, rotation=30, ha="right")
-        ax.tick_params(labelbottom=True)
+    """Draw the mean score of each method in each regime."""
+    nine, others = datasets.names(), (*BUNDLED, *PUBLIC)
+    parts = [
+        ("labels", nine, "the paper's nine sets"),
+        ("labels", others, "other real sets"),
+        ("features", (*nine, *others), "all real sets"),
+    ]
+    means = [by_regime(results, task, sets=sets) for task, sets, _ in parts]
+    shown = [place for place, table in enumerate(means) if table.size]
+    figure, axes = plt.subplots(
+        len(shown), 1, figsize=(10, 4.2 * len(shown)), squeeze=False, layout="constrained"
+    )
+    for ax, place in zip(axes[:, 0], shown, strict=True):
+        task, _, words = parts[place]
+        draw_means(ax, means[place])
         ax.set_ylabel(f"mean {SCORE_LABELS[task]}")
-        ax.set_title(f"{TASK_LABELS[task].capitalize()}, the paper's nine sets", loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.set_title(f"{TASK_LABELS[task].capitalize()}, {words}", loc="left")
     save(figure, out / "answers-regimes.png")
+
+
+def draw_means(ax, means):
+    """Draw a row of points, one per method, for each regime."""
+    places = np.arange(len(means))
+    for place in places:
+        ax.axvline(place, color="0.9", linewidth=0.8, zorder=0)
+    for number, method in enumerate(means.columns):
+        colour, marker = STYLES[method]
+        shift = 0.07 * (number - (means.shape[1] - 1) / 2)
+        ax.plot(
+            places + shift,
+            means[method],
+            marker,
+            color=colour,
+            markersize=12 if marker == "_" else 8 if method == "cafe" else 6,
+            markerfacecolor="white" if marker == "s" else colour,
+            label=study_label(method),
+        )
+    ax.set_xticks(places, means.index, rotation=30, ha="right")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ def corrupt(
     rows (categories, counts, rounded measurements), a value with noise is unique, and a value
     without noise is not. Grouping the rows by which of their values are unique therefore finds
     the classes of some data sets, whatever the values are. With jitter, all values of all
-    features that vary are unique. A jitter of 0.02 moves each value by at most 1% of the range,
+    features that vary are unique; leave out constant features, which have no range and hence no
+    jitter. A jitter of 0.02 moves each value by at most 1% of the range,
     as if the range had been divided into 50 steps and rounding to these steps were undone.
 
     Examples

@@ -1,9 +1,10 @@
 """Mean scores of the comparison study by configuration.
 
 A configuration is a data set under a regime of noise, see `cafelearn.experiments.regimes`. It
-has one or more versions, which differ in their random numbers. Methods are compared on the same
-versions: if a method failed on some versions of a configuration, these versions are left out
-for all methods. All configurations have the same weight, whatever their number of versions.
+has one or more versions, which differ in their random numbers. If a method failed on some
+versions of a configuration, these versions are left out for all methods. All configurations
+have the same weight, whatever their number of versions. Means over configurations are over
+those that have a score of every method.
 """
 
 import numpy as np
@@ -14,9 +15,11 @@ from cafelearn.experiments.study_plan import STUDY_DATASETS, STUDY_METHODS
 from cafelearn.experiments.study_run import ACCURACIES
 
 CONFIGURATION = ["dataset", "regime"]
+VERSION = [*CONFIGURATION, "version"]
 SCORES = {"labels": "ari", "features": "accuracy"}
-# This method uses the classes, so it is excluded from ranks and wins.
-ORACLE = "hindsight"
+# This method does not cluster, it measures what the noise leaks; it is excluded from ranks and
+# wins.
+ASIDE = "trivial"
 
 
 def check_study(results: pd.DataFrame, caller: str) -> pd.DataFrame:
@@ -82,7 +85,8 @@ def configuration_means(
     Returns
     -------
     means : DataFrame
-        One row per data set and regime, one column per method, in the order of the study.
+        One row per data set and regime, one column per method, in the order of the study. A
+        method that has no score in a configuration has NaN there.
 
     Examples
     --------
@@ -99,14 +103,11 @@ def configuration_means(
     """
     results = check_study(results, "configuration_means")
     some = results[results["task"] == task]
-    by_version = some.pivot(
-        index=[*CONFIGURATION, "version"], columns="method", values=score or SCORES[task]
-    )
-    by_version = by_version.dropna(axis=1, how="all")
-    found = by_version.notna()
-    ran = found.groupby(level=CONFIGURATION).transform("any")
-    by_version = by_version[(found | ~ran).all(axis=1)]
-    means = by_version.groupby(level=CONFIGURATION).mean()
+    score = score or SCORES[task]
+    by_method = [*CONFIGURATION, "method"]
+    some = some[some.groupby(by_method)[score].transform("count") > 0]
+    failed = some[score].isna().groupby([some[name] for name in VERSION]).transform("any")
+    means = some[~failed].groupby(by_method)[score].mean().unstack("method")
     known = pd.MultiIndex.from_product([STUDY_DATASETS, REGIMES], names=CONFIGURATION)
     methods = [name for name in STUDY_METHODS[task] if name in means.columns]
     return means.loc[known[known.isin(means.index)], methods]
@@ -184,13 +185,13 @@ def by_dataset(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
 def _grouped(means, level, sets=None):
     if sets is not None:
         means = means[means.index.get_level_values("dataset").isin(sets)]
-    return (
-        means.groupby(level=level, sort=False)
-        .mean()
-        .reindex(
-            [name for name in (*REGIMES, *STUDY_DATASETS) if name in means.index.unique(level)]
-        )
-    )
+    groups = means.groupby(level=level, sort=False)
+    # A method that failed on hard data must not have its mean over the easy data only. If it
+    # was not run on any data of the group, it does not matter.
+    ran = groups.transform("count") > 0
+    complete = means[(means.notna() | ~ran).all(axis=1)]
+    order = [name for name in (*REGIMES, *STUDY_DATASETS) if name in means.index.unique(level)]
+    return complete.groupby(level=level, sort=False).mean().reindex(order)
 
 
 def accuracies(results: pd.DataFrame) -> pd.DataFrame:
@@ -236,7 +237,7 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     seconds : DataFrame
-        One row per method, one column per task. Failed runs and the method "hindsight" are left
+        One row per method, one column per task. Failed runs and the method "trivial" are left
         out.
 
     Examples
@@ -255,7 +256,7 @@ def median_seconds(results: pd.DataFrame) -> pd.DataFrame:
     table = results.pivot_table("seconds", "method", "task", aggfunc="median")
     rows = dict.fromkeys(name for names in STUDY_METHODS.values() for name in names)
     return table.loc[
-        [name for name in rows if name in table.index and name != ORACLE],
+        [name for name in rows if name in table.index and name != ASIDE],
         [task for task in SCORES if task in table.columns],
     ]
 

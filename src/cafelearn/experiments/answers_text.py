@@ -5,7 +5,7 @@ import pandas as pd
 from cafelearn import datasets
 from cafelearn.experiments._markdown import escape, markdown_table
 from cafelearn.experiments.answers import (
-    ORACLE,
+    ASIDE,
     accuracies,
     by_dataset,
     by_regime,
@@ -14,21 +14,25 @@ from cafelearn.experiments.answers import (
     finding_shares,
     median_seconds,
 )
-from cafelearn.experiments.regimes import PAIRS
+from cafelearn.experiments.regimes import BUNDLED, PUBLIC, STUDY_PAIRS
 from cafelearn.experiments.verdicts import must_hold, rank_answers, winners
 
 METHOD_LABELS = {
+    "trivial": "trivial rule",
     "kmeans-range": "k-means, range scaling",
     "kmeans-standard": "k-means, standard scaling",
+    "ward": "Ward",
+    "hdbscan": "HDBSCAN",
     "gmm-diag": "Gaussian mixture, diagonal",
     "gmm-full": "Gaussian mixture, full",
-    "hdbscan": "HDBSCAN",
+    "gmm-bic": "Gaussian mixture by BIC",
+    "mclust": "mclust",
+    "stepmix": "StepMix",
     "raw-range": "raw, range scaling",
     "raw-standard": "raw, standard scaling",
     "pca": "PCA",
     "paper": "CAFE, paper settings",
     "cafe": "CAFE",
-    "hindsight": "best candidate in hindsight",
 }
 SCORE_LABELS = {"labels": "ARI", "features": "accuracy"}
 TASK_LABELS = {"labels": "labels", "features": "features for unseen rows"}
@@ -126,7 +130,7 @@ def render(results: pd.DataFrame) -> str:
     | clean | 0.200 | **0.600** |
     """
     checked = check_study(results, "render")
-    failed = int((checked["status"] == "failed").sum())
+    failed = checked.loc[checked["status"] == "failed", "method"]
     parts = []
     for task in SCORE_LABELS:
         if configuration_means(results, task).size:
@@ -139,7 +143,11 @@ def render(results: pd.DataFrame) -> str:
     bars = must_hold(results)
     if len(bars):
         parts.append(_bars(bars))
-    ended = f"{len(checked):,} runs; {failed:,} of them failed and were left out."
+    names = ", ".join(
+        f"{study_label(name)} {number}" for name, number in failed.value_counts().items()
+    )
+    ended = f"{len(checked):,} runs; {len(failed):,} of them failed and were left out"
+    ended += f" ({names})." if names else "."
     return "\n\n".join([*parts, ended]) + "\n"
 
 
@@ -147,21 +155,25 @@ def _task(results, task):
     """Yield the tables of a task: means by regime and by data set, ranks, and winners."""
     score, what = SCORE_LABELS[task], TASK_LABELS[task]
     nine = by_regime(results, task, sets=datasets.names())
-    pairs = [regime for regime in PAIRS if regime in nine.index]
+    pairs = [regime for regime in STUDY_PAIRS if regime in nine.index]
     if len(pairs) > 1:
         after = nine.index.get_loc(pairs[-1]) + 1
         mean = nine.loc[pairs].mean().to_frame("all pairs").T
         nine = pd.concat([nine.iloc[:after], mean, nine.iloc[after:]]).rename_axis("regime")
     if nine.size:
         yield _frame(f"Mean {score} of the {what}, the paper's nine sets", nine, best=True)
-    others = configuration_means(results, task)
-    others = others[~others.index.get_level_values("dataset").isin(datasets.names())]
+    others = by_regime(results, task, sets=(*BUNDLED, *PUBLIC))
     if others.size:
-        others.index = [f"{dataset}, {regime}" for dataset, regime in others.index]
-        title = f"Mean {score} of the {what}, other sets and generators"
-        yield _frame(title, others.rename_axis("data"), best=True)
-    title = f"Mean {score} of the {what}, over the regimes of each data set"
-    yield _frame(title, by_dataset(results, task), best=True)
+        yield _frame(f"Mean {score} of the {what}, other real sets", others, best=True)
+    sets = configuration_means(results, task)
+    generated = sets[sets.index.get_level_values("regime") == "generated"]
+    if generated.size:
+        title = f"Mean {score} of the {what}, generators"
+        yield _frame(title, generated.droplevel("regime"), best=True)
+    real = by_dataset(results, task).drop(index=generated.index.unique("dataset"))
+    if real.size:
+        title = f"Mean {score} of the {what}, over the regimes of each real set"
+        yield _frame(title, real, best=True)
     if task == "features":
         yield _accuracies(accuracies(results))
     yield _ranks(rank_answers(results, task), what)
@@ -182,13 +194,13 @@ def _cells(values, digits, best):
     """Format the numbers of a row; missing ones are empty.
 
     With `best`, print the highest score in bold, and all scores that round to the same number.
-    The score of "hindsight" is never bold and does not count as the highest.
+    The score of "trivial" is never bold and does not count as the highest.
     """
     texts = values.map(lambda value: "" if pd.isna(value) else f"{value:.{digits}f}")
-    rivals = texts.drop(ORACLE, errors="ignore")
+    rivals = texts.drop(ASIDE, errors="ignore")
     top = rivals[rivals != ""].astype(float).max() if best else None
     return [
-        f"**{text}**" if best and text and name != ORACLE and float(text) == top else text
+        f"**{text}**" if best and text and name != ASIDE and float(text) == top else text
         for name, text in texts.items()
     ]
 

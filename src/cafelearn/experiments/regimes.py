@@ -3,23 +3,33 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn import datasets as sklearn_datasets
-from sklearn.preprocessing import OneHotEncoder
 
 from cafelearn import datasets
 from cafelearn._scaling import RangeScaler
 from cafelearn.datasets import corrupt, load
-from cafelearn.experiments.plan import LEVELS, SCALES, Sample, named_seed
-from cafelearn.experiments.run import noisy_data
+from cafelearn.experiments.plan import LEVELS, SCALES, named_seed
+from cafelearn.experiments.public_data import SOURCES, load_public
+from cafelearn.experiments.worlds import GENERATORS, WORLDS, Labelled
 
-# Share of corrupted (class, feature) pairs in the regimes "heavy" and "zeros".
+# Share of corrupted (class, feature) pairs in the regimes "resampled", "heavy" and "zeros".
 LEVEL = 0.4
-# The paper's noise settings, named by level and scale.
+# Every cell is moved by uniform noise of this width, as a share of the range of its feature,
+# where noise in some of the cells would otherwise leak the classes.
+JITTER = 0.02
+# Share of additional rows in the regime "outliers".
+OUTLIERS = 0.05
+# The paper's noise settings, named by level and scale; the study has three of them.
 PAIRS = {f"pairs {level:g}/{scale:g}": (level, scale) for level in LEVELS for scale in SCALES}
-REGIMES = ("clean", *PAIRS, "columns", "heavy", "zeros", "generated")
+STUDY_PAIRS = ("pairs 0.2/1", "pairs 0.4/1", "pairs 0.4/5")
+DISTURBED = ("resampled", "columns", "heavy", "zeros", "outliers")
+REGIMES = ("clean", *STUDY_PAIRS, *DISTURBED, "generated")
 # Data sets from scikit-learn; wdbc is its breast cancer data.
 BUNDLED = ("digits", "wdbc", "wine")
-GENERATED = ("categories", "counts", "subspaces")
+PUBLIC = tuple(SOURCES)
+# Generators on which CAFE's defaults were chosen.
+GENERATED = tuple(GENERATORS)
 
 
 class Case(NamedTuple):
@@ -37,129 +47,146 @@ class Case(NamedTuple):
         return named_seed(f"study/{self}/{purpose}")
 
 
-class Labelled(NamedTuple):
-    """Rows and their classes."""
-
-    X: np.ndarray
-    y: np.ndarray
-
-
 def case_data(case: Case) -> Labelled:
     """Make the data of a case.
 
     Parameters
     ----------
     case : Case
-        Data set, regime and version. The regimes are:
+        Data set, regime and version. The regimes are as follows; all but "clean" leave out
+        constant features.
 
         - "clean": the original data.
-        - "pairs LEVEL/SCALE": the paper's noise, see :func:`~cafelearn.datasets.corrupt`. For
-          the paper's data sets, the data are those of its experiment, see
-          :func:`~cafelearn.experiments.noisy_data`.
+        - "pairs LEVEL/SCALE": the paper's noise on jittered cells, see
+          :func:`~cafelearn.datasets.corrupt`. Every cell is first moved by at most 1% of the
+          range of its feature; otherwise the noise would leak the classes.
+        - "resampled": the cells of 40% of the (class, feature) pairs are drawn anew from all
+          values of the feature. A drawn value that is unique in its feature is moved like a
+          jittered cell, so that it stays unique.
         - "columns": columns of uniform noise are appended, as many as there are features.
         - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of
-          the feature's range, is added to 40% of the (class, feature) pairs.
+          the feature's range, is added to 40% of the (class, feature) pairs, on jittered
+          cells.
         - "zeros": in 40% of the (class, feature) pairs, each value is replaced, with
-          probability 1/2, by the smallest value of the feature.
+          probability 1/2, by the smallest value of the feature. Then every cell is jittered.
+        - "outliers": 5% additional rows, uniform between the extremes of each feature, are
+          appended; their class is -1.
         - "generated": the data set is the name of a generator, which draws the rows. The
           version determines its random numbers.
 
     Returns
     -------
     data : Labelled
-        The rows `X` and their classes `y`.
+        The rows `X` and their classes `y`. Class -1 marks additional rows, which do not count
+        in the scores.
 
     Examples
     --------
     >>> from cafelearn.experiments.regimes import Case, case_data
     >>> case_data(Case("iris", "columns", 0)).X.shape
     (150, 8)
+    >>> case_data(Case("iris", "outliers", 0)).X.shape
+    (158, 4)
     """
     if case.regime == "generated":
-        return GENERATORS[case.dataset](np.random.default_rng(case.seed("data")))
-    level, scale = PAIRS.get(case.regime, (LEVEL, 0.0))
-    if case.regime in PAIRS and case.dataset in datasets.names():
-        noisy = noisy_data(Sample(case.dataset, level, scale, case.version))
-        return Labelled(noisy.X, noisy.y)
+        make = {**GENERATORS, **WORLDS}[case.dataset]
+        world = make(np.random.default_rng(case.seed("data")))
+        return Labelled(world.X, world.y)
+    regimes = ("clean", *PAIRS, *DISTURBED, "generated")
+    if case.regime not in regimes:
+        raise ValueError(
+            f"case_data needs a regime among {', '.join(regimes)}; got {case.regime!r}."
+        )
     X, y = _load(case.dataset)
-    rng = np.random.default_rng(case.seed("noise"))
     if case.regime == "clean":
         return Labelled(X, y)
-    X = RangeScaler().fit_transform(X)
-    if case.regime == "columns":
+    # A constant feature has no range to jitter its cells by, so noise in it would leak.
+    X = RangeScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])
+    return _disturb(X, y, case.regime, np.random.default_rng(case.seed("noise")))
+
+
+def _disturb(X, y, regime, rng):
+    """Add the noise of a regime to scaled rows."""
+    if regime == "columns":
         return Labelled(np.column_stack([X, rng.uniform(-0.5, 0.5, X.shape)]), y)
-    if case.regime in PAIRS:
-        return Labelled(corrupt(X, y, level, scale, rng)[0], y)
-    noisy = corrupt(X, y, level, scale, rng)[1][y]
-    if case.regime == "heavy":
-        return Labelled(X + noisy * rng.standard_t(2, X.shape), y)
-    if case.regime == "zeros":
-        return Labelled(np.where(noisy & (rng.random(X.shape) < 0.5), X.min(axis=0), X), y)
-    raise ValueError(
-        f"case_data needs a regime among {', '.join(REGIMES)}; got {case.regime!r}."
-    )
+    if regime == "outliers":
+        n_outliers = max(1, round(OUTLIERS * len(X)))
+        outliers = rng.uniform(X.min(axis=0), X.max(axis=0), (n_outliers, X.shape[1]))
+        return Labelled(np.vstack([X, outliers]), np.append(y, np.full(n_outliers, -1)))
+    if regime in PAIRS:
+        return Labelled(corrupt(X, y, *PAIRS[regime], rng, jitter=JITTER)[0], y)
+    # With a scale of 0, corrupt draws the pairs and adds nothing.
+    jittered, pairs = corrupt(X, y, LEVEL, 0.0, rng, jitter=JITTER)
+    noisy = pairs[y]
+    if regime == "heavy":
+        return Labelled(jittered + noisy * rng.standard_t(2, X.shape), y)
+    if regime == "zeros":
+        # The jitter comes last: exact zeros among jittered cells would mark the pairs.
+        lowered = np.where(noisy & (rng.random(X.shape) < 0.5), X.min(axis=0), X)
+        return Labelled(lowered + (jittered - X), y)
+    drawn = rng.integers(len(X), size=X.shape)
+    values = np.take_along_axis(X, drawn, axis=0)
+    # A unique value that is drawn would no longer be unique, and would tell a noisy cell. Moved
+    # a little it is; the share of unique values is then the same in noisy and other cells.
+    moved = np.take_along_axis(unique_cells(X), drawn, axis=0)
+    return Labelled(np.where(noisy, np.where(moved, values + (jittered - X), values), X), y)
+
+
+def unique_cells(X: np.ndarray) -> np.ndarray:
+    """Tell which cells hold a value that no other row has in the same column.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+
+    Returns
+    -------
+    unique : ndarray of bool of shape (n_samples, n_features)
+        True for cells with a unique value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cafelearn.experiments.regimes import unique_cells
+    >>> unique_cells(np.array([[1.0, 5.0], [1.0, 6.0]]))
+    array([[False,  True],
+           [False,  True]])
+    """
+    return np.column_stack([~pd.Series(column).duplicated(keep=False) for column in X.T])
+
+
+def unique_patterns(X: np.ndarray) -> np.ndarray:
+    """Group the rows by which of their cells hold a value that is unique in its column.
+
+    This "trivial rule" looks at no value. If it finds classes in noisy data that it does not
+    find in the clean data, the noise leaks them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+
+    Returns
+    -------
+    labels : ndarray of int of shape (n_samples,)
+        The group of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cafelearn.experiments.regimes import unique_patterns
+    >>> unique_patterns(np.array([[1.0, 5.0], [1.0, 6.0], [2.0, 7.0]]))
+    array([0, 0, 1])
+    """
+    return np.unique(unique_cells(X), axis=0, return_inverse=True)[1].ravel()
 
 
 def _load(name):
     if name in datasets.names():
         bunch = load(name)
         return bunch.data, bunch.target
+    if name in PUBLIC:
+        return load_public(name)
     loader = {"wdbc": "load_breast_cancer"}.get(name, f"load_{name}")
     return getattr(sklearn_datasets, loader)(return_X_y=True)
-
-
-def make_subspaces(rng):
-    """Generate Gaussian clusters, each compact in its own subset of the features."""
-    k, m = int(rng.integers(2, 9)), int(rng.integers(5, 41))
-    y = _draw_classes(rng, k)
-    compact = rng.random((k, m)) < rng.uniform(0.3, 0.7)
-    compact[np.arange(k), rng.integers(0, m, k)] = True
-    centers = rng.normal(0, 2, (k, m))
-    spread = np.where(compact, rng.uniform(0.3, 1, (k, m)), rng.uniform(2, 4, (k, m)))
-    return Labelled(
-        np.where(compact, centers, 0)[y] + spread[y] * rng.normal(size=(len(y), m)), y
-    )
-
-
-def make_counts(rng):
-    """Generate log(1 + count) for overdispersed counts with excess zeros.
-
-    Some of the means differ by class.
-    """
-    k, m = int(rng.integers(2, 9)), int(rng.integers(10, 61))
-    y = _draw_classes(rng, k)
-    mean = rng.gamma(2, 2, m) * np.exp(rng.normal(0, 1, (k, m)) * (rng.random((k, m)) < 0.4))
-    shape = rng.uniform(0.5, 3, m)
-    counts = rng.poisson(rng.gamma(shape, mean[y] / shape))
-    counts[rng.random(counts.shape) < rng.uniform(0.1, 0.5, (k, m))[y]] = 0
-    return Labelled(np.log1p(counts), y)
-
-
-def make_categories(rng):
-    """Generate one-hot columns of categorical variables; some distributions differ by class."""
-    k, m = int(rng.integers(2, 7)), int(rng.integers(5, 16))
-    y = _draw_classes(rng, k)
-    columns = []
-    for _ in range(m):
-        size = int(rng.integers(2, 8))
-        common = rng.dirichlet(np.full(size, 2.0))
-        separates = rng.random(k) < 0.6
-        shares = np.where(separates[:, None], rng.dirichlet(np.full(size, 0.5), k), common)
-        columns.append((shares.cumsum(axis=1)[y] < rng.random(len(y))[:, None]).sum(axis=1))
-    codes = np.minimum(np.column_stack(columns), 7)
-    return Labelled(OneHotEncoder(sparse_output=False).fit_transform(codes), y)
-
-
-def _draw_classes(rng, k):
-    """Draw the classes of 200 to 1,200 rows; expected sizes differ by a factor of up to 4."""
-    shares = rng.uniform(1, 4, k)
-    y = rng.choice(k, int(rng.integers(200, 1201)), p=shares / shares.sum())
-    y[:k] = np.arange(k)
-    return y
-
-
-GENERATORS = {
-    "categories": make_categories,
-    "counts": make_counts,
-    "subspaces": make_subspaces,
-}

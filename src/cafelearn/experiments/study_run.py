@@ -5,11 +5,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +18,7 @@ from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
 from cafelearn.experiments.experiment import Experiment, measuring
 from cafelearn.experiments.regimes import Case, case_data
+from cafelearn.experiments.rivals import RIVALS, cluster
 from cafelearn.experiments.study_plan import StudySample, StudySettings
 
 # Numbers of labelled rows per class that the classifiers are trained on.
@@ -27,7 +26,7 @@ N_LABELLED = (5, 20)
 ACCURACIES = tuple(f"{kind}_{n}" for kind in ("knn", "logistic") for n in N_LABELLED)
 # Expected seconds on one core per million entries of data; LITTLE is for all other methods.
 # Only the ratios matter, and only until a run of the method on a similar sample has succeeded.
-PRIOR = {"paper": 30.0, "cafe": 60.0, "hindsight": 0.0, "gmm-full": 20.0, "gmm-diag": 5.0}
+PRIOR = {"paper": 30.0, "cafe": 60.0, "gmm-bic": 40.0, "gmm-full": 20.0, "mclust": 500.0}
 LITTLE = 2.0
 
 
@@ -49,29 +48,18 @@ class StudyRecord(NamedTuple):
     n_rows: int | None = None
     n_features: int | None = None
     n_classes: int | None = None
-    choice: str = ""  # settings that CAFE chose
+    choice: str = ""  # settings or model that the method chose
     findings: str = ""  # codes of the findings in CAFE's diagnosis, separated by commas
     warnings: str = ""
     traceback: str = ""
     libraries: str = ""
 
 
-class Fit(NamedTuple):
-    """The fit of CAFE that the methods "cafe" and "hindsight" share."""
-
-    labels: np.ndarray
-    candidates: list[np.ndarray]  # labels of each candidate
-    choice: str
-    findings: str
-    seconds: float
-    warnings: str
-
-
 class Halves(NamedTuple):
     """Row numbers of the two halves of a data set."""
 
-    first: np.ndarray  # rows to fit to
-    second: np.ndarray  # rows to classify
+    first: np.ndarray  # rows to fit to, with half of the rows of no class
+    second: np.ndarray  # rows to classify, all of some class
     labelled: dict[int, np.ndarray]  # labelled rows of `first`, by their number per class
 
 
@@ -87,27 +75,11 @@ class Study(Experiment):
         """Make the data of the case."""
         return case_data(sample.case)
 
-    def shares(self, sample, method):
-        """Check whether a method uses the shared fit of CAFE to all rows."""
-        return sample.task == "labels" and method in ("cafe", "hindsight")
-
-    def share(self, sample, settings, data):
-        """Fit CAFE to all rows."""
-        with measuring() as measured:
-            cafe = _cafe(sample, "cafe", settings, data.y).fit(data.X)
-        return Fit(
-            cafe.labels_,
-            [model.labels_ for model in cafe.models_],
-            *_choice_of(cafe),
-            measured.seconds,
-            measured.warnings,
-        )
-
     def measure(self, sample, method, settings, data, shared):
         """Run a method and score its labels or its features."""
         score = {"labels": _score_labels, "features": _score_features}[sample.task]
         sizes = dict(zip(("n_rows", "n_features"), data.X.shape, strict=True))
-        found = score(sample, method, settings, data, shared)
+        found = score(sample, method, settings, data)
         return {**found, **sizes, "n_classes": _n_classes(data.y)}
 
     def trial(self, sample):
@@ -122,58 +94,40 @@ class Study(Experiment):
         """Predict a run time in proportion to the size of the data."""
         return PRIOR.get(method, LITTLE) * _size(sample.dataset, sample.regime)
 
-    def own_seconds(self, record):
-        """Return the run time; the shared fit counts only in the record of "cafe"."""
-        return 0.0 if record.method == "hindsight" else record.seconds
-
 
 STUDY = Study()
 
 
-def _score_labels(sample, method, settings, data, shared):
-    """Cluster all rows, and compute the adjusted Rand index of labels and classes."""
-    if shared is None or not STUDY.shares(sample, method):
-        with measuring() as measured:
-            labels = _cluster(sample, method, settings, data)
-        ari = _compare(data.y, labels)
-        return {"ari": ari, "seconds": measured.seconds, "warnings": measured.warnings}
-    common = {"seconds": shared.seconds, "warnings": shared.warnings}
-    if method == "hindsight":
-        return {"ari": max(_compare(data.y, labels) for labels in shared.candidates), **common}
-    extra = {"choice": shared.choice, "findings": shared.findings}
-    return {"ari": _compare(data.y, shared.labels), **extra, **common}
+def _score_labels(sample, method, settings, data):
+    """Cluster all rows, and compare the labels of those of some class with the classes."""
+    choice = findings = ""
+    with measuring() as measured:
+        if method in RIVALS:
+            k, seed = _n_classes(data.y), seed_integer(sample.seed(method))
+            labels, choice = cluster(method, data.X, k, seed, settings.n_init)
+        else:
+            cafe = _cafe(sample, method, settings, data.y).fit(data.X)
+            labels = cafe.labels_
+    if method == "cafe":
+        choice, findings = _choice_of(cafe)
+    inside = data.y >= 0
+    return {
+        "ari": float(adjusted_rand_score(data.y[inside], labels[inside])),
+        "seconds": measured.seconds,
+        "choice": choice,
+        "findings": findings,
+        "warnings": measured.warnings,
+    }
 
 
-def _compare(y, labels):
-    return float(adjusted_rand_score(y, labels))
-
-
-def _cluster(sample, method, settings, data):
-    """Cluster the rows with a method; the noise points of HDBSCAN form one more cluster."""
-    if method == "paper":
-        return _cafe(sample, method, settings, data.y).fit(data.X).labels_
-    k, seed = _n_classes(data.y), seed_integer(sample.seed(method))
-    kind, _, variant = method.partition("-")
-    scaler = RangeScaler() if variant == "range" else StandardScaler()
-    if kind == "kmeans":
-        model = KMeans(k, n_init=settings.n_init or 20, random_state=seed)
-    elif kind == "gmm":
-        model = GaussianMixture(
-            k, covariance_type=variant, n_init=settings.n_init or 5, random_state=seed
-        )
-    else:
-        model = HDBSCAN(copy=True)
-    return model.fit_predict(scaler.fit_transform(data.X))
-
-
-def _score_features(sample, method, settings, data, shared):
+def _score_features(sample, method, settings, data):
     """Extract features, and compute the accuracies of classifiers on the second half."""
     halves = split(sample.case, data.y)
     with measuring() as measured:
         extractor = _extractor(sample, method, settings, data, len(halves.first))
         first = extractor.fit(data.X[halves.first]).transform(data.X[halves.first])
         second = extractor.transform(data.X[halves.second])
-    features = np.empty((len(data.y), first.shape[1]))
+    features = np.full((len(data.y), first.shape[1]), np.nan)
     features[halves.first], features[halves.second] = first, second
     choice, findings = _choice_of(extractor) if method == "cafe" else ("", "")
     with measuring() as classifying:
@@ -190,7 +144,8 @@ def _score_features(sample, method, settings, data, shared):
 
 def _accuracies(features, y, halves):
     """Compute the accuracies of the classifiers on the second half."""
-    # The scaler needs no labels, so it is fitted to all rows of the first half.
+    # The scaler needs no labels, so it is fitted to all rows of the first half. Rows of no
+    # class that are not in this half have no features.
     standard = StandardScaler().fit(features[halves.first]).transform(features)
     found = {}
     for kind, model, X in (
@@ -204,13 +159,17 @@ def _accuracies(features, y, halves):
 
 
 def split(case, y):
-    """Divide each class at random into halves, and draw labelled rows from the first half."""
+    """Divide each class at random into halves, and draw labelled rows from the first half.
+
+    Rows of no class are divided, too, but are neither labelled nor classified.
+    """
     rng = np.random.default_rng(case.seed("split"))
-    orders = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
+    orders = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y[y >= 0])]
+    outside = rng.permutation(np.flatnonzero(y < 0))
     firsts = [rows[: (len(rows) + 1) // 2] for rows in orders]
     seconds = [rows[(len(rows) + 1) // 2 :] for rows in orders]
     return Halves(
-        np.sort(np.concatenate(firsts)),
+        np.sort(np.concatenate([*firsts, outside[: (len(outside) + 1) // 2]])),
         np.sort(np.concatenate(seconds)),
         {n: np.sort(np.concatenate([rows[:n] for rows in firsts])) for n in N_LABELLED},
     )
@@ -244,7 +203,7 @@ def _choice_of(cafe):
 
 
 def _n_classes(y):
-    return len(np.unique(y))
+    return len(np.unique(y[y >= 0]))
 
 
 @cache
