@@ -8,7 +8,7 @@ from cafelearn._candidates import Candidate, fit_models, make_models
 from cafelearn._gaps import has_gaps, observed_extremes
 from cafelearn._scaling import scale_rows
 from cafelearn._variable_scaling import fit_scalers
-from cafelearn._variables import codes_of, several_columns
+from cafelearn._variables import codes_of, one_hot_groups, several_columns
 from cafelearn.selection import frame_of, likelihood_scores, tally
 
 # If there are more rows, the test uses a random sample of this size.
@@ -122,28 +122,6 @@ def permuted_groups(X, codes=None):
     if not several_columns(codes).any():
         return one_hot_groups(X)
     return [np.flatnonzero(codes == g).tolist() for g in range(codes.max() + 1)]
-
-
-def one_hot_groups(X):
-    """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
-
-    Rows with missing values in these columns are ignored.
-    """
-    groups, start, total = [], None, None
-    for v, column in enumerate(X.T):
-        groups.append([v])
-        if not ((column == 0) | (column == 1) | np.isnan(column)).all():
-            start = None
-            continue
-        if start is None or np.fmax.reduce(total + column) > 1:
-            start, total = v, column.copy()
-        else:
-            total += column
-        if np.fmin.reduce(total) == 1:
-            del groups[len(groups) - (v - start + 1) :]
-            groups.append(list(range(start, v + 1)))
-            start = None
-    return groups
 
 
 def permute(X, groups, rng):

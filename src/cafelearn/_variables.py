@@ -136,3 +136,25 @@ def largest_sums(X, low, high, codes):
             sums = np.nansum((X[rows][:, columns] - smallest) / span, axis=1)
             found[g] = max(found[g], float(sums.max()))
     return found
+
+
+def one_hot_groups(X):
+    """Group columns into variables: adjacent 0/1 columns that sum to 1 are one variable.
+
+    Rows with missing values in these columns are ignored.
+    """
+    groups, start, total = [], None, None
+    for v, column in enumerate(X.T):
+        groups.append([v])
+        if not ((column == 0) | (column == 1) | np.isnan(column)).all():
+            start = None
+            continue
+        if start is None or np.fmax.reduce(total + column) > 1:
+            start, total = v, column.copy()
+        else:
+            total += column
+        if np.fmin.reduce(total) == 1:
+            del groups[len(groups) - (v - start + 1) :]
+            groups.append(list(range(start, v + 1)))
+            start = None
+    return groups

@@ -17,7 +17,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn._scaling import RangeScaler
-from cafelearn._structure import one_hot_groups
+from cafelearn._variables import one_hot_groups
 from cafelearn.experiments.public_data import r_has
 from cafelearn.experiments.regimes import unique_patterns
 
