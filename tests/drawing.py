@@ -46,6 +46,7 @@ def many(iris):
         dispersion_offset=("mean", "fixed"),
         weighting=("cluster", "uniform"),
         n_init=2,
+        selection="likelihood",
         random_state=0,
     )
     return cafe.fit(iris[0])

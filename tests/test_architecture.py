@@ -13,6 +13,7 @@ import pytest
 import cafelearn
 import cafelearn.distributed
 import cafelearn.experiments
+import cafelearn.mixture
 import cafelearn.plotting
 import cafelearn.report
 from numpydoc_lite import sections
@@ -52,10 +53,11 @@ ORDER = (
     "_mwkmeans",
     "theory",
     "selection",
+    "mixture",
+    "choice",
     "_candidates",
     "_variable_scaling",
     "_structure",
-    "_mixtures",
     "_n_clusters",
     "_rescaling",
     "extraction",
@@ -81,6 +83,7 @@ PUBLIC = (
     cafelearn,
     cafelearn.diagnosis,
     cafelearn.selection,
+    cafelearn.mixture,
     cafelearn.theory,
     cafelearn.extraction,
     cafelearn.datasets,

@@ -29,17 +29,21 @@ WIDE = (
 )
 
 
+HARD = {"selection": "likelihood"}
+
+
 # Two clusters: some checks have four distinct rows.
 @parametrize_with_checks(
     [
+        CAFE(2, n_init=1),
         CAFE(2, **PAPER | {"n_init": 2}, n_components=1),
-        CAFE(2, n_init=1, p=(1.5, 2.0), n_components=0.7),
-        CAFE(2, n_init=2, rescaling="centroid", p=1.5, scaling="standard", weighting="cluster"),
+        CAFE(2, **HARD, n_init=1, p=(1.5, 2.0), n_components=0.7),
+        CAFE(2, **HARD, n_init=2, rescaling="centroid", p=1.5, scaling="standard"),
         CAFE(2, n_init=1, extractor="nmf", p=(1.3, 2.0), scaling=None, selection="agreement"),
     ],
     expected_failed_checks=lambda cafe: (
         {"check_sample_weight_equivalence_on_dense_data": WIDE}
-        if cafe.n_components is None
+        if cafe.n_components is None and cafe.selection != "mixture"
         else {}
     ),
 )
@@ -165,17 +169,20 @@ NAMED = {
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
-@pytest.mark.parametrize("rescaling", ["origin", "centroid"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"rescaling": "centroid"}, HARD | {"rescaling": "origin"}],
+    ids=["memberships", "centroid", "hard-origin"],
+)
 @pytest.mark.parametrize("name", NAMED)
-def test_every_extractor_by_name(name, rescaling, noisy):
+def test_every_extractor_by_name(name, settings, noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, extractor=name, rescaling=rescaling, p=2.0, n_init=2, random_state=0)
+    cafe = CAFE(3, extractor=name, p=2.0, n_init=2, random_state=0, **settings)
     features = cafe.fit_transform(X)
     assert isinstance(cafe.extractor_, NAMED[name])
     assert features.shape == (400, 5)
     assert np.isfinite(features).all()
     np.testing.assert_array_equal(features, cafe.transform(X))
-    np.testing.assert_array_equal(features, clone(cafe).fit(X).transform(X))
     np.testing.assert_array_equal(features, clone(cafe).set_params(n_jobs=2).fit_transform(X))
 
 
@@ -236,11 +243,13 @@ def test_unseen_rows(noisy):
     np.testing.assert_allclose(cafe.transform(new[:1]), cafe.transform(new)[:1], atol=1e-12)
 
 
+@pytest.mark.parametrize("selection", ["mixture", "likelihood"])
 @pytest.mark.parametrize("scaling", [None, "range", FunctionTransformer()])
-def test_the_input_is_left_alone(scaling, noisy):
+def test_the_input_is_left_alone(scaling, selection, noisy):
     X, _, _ = noisy
     before = X.copy()
-    cafe = CAFE(3, scaling=scaling, p=2.0, n_init=1, random_state=0).fit(X)
+    settings = {"selection": selection, "scaling": scaling, "p": 2.0, "n_init": 1}
+    cafe = CAFE(3, random_state=0, **settings).fit(X)
     cafe.transform(X)
     np.testing.assert_array_equal(X, before)
 
@@ -262,25 +271,158 @@ def test_large_data_is_transformed_by_parts(noisy, monkeypatch):
         monkeypatch.undo()
 
 
-def test_labels_agree_everywhere(noisy):
+@pytest.mark.parametrize("settings", [{}, HARD, {"rescaling": "origin"}])
+def test_labels_agree_everywhere(settings, noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, n_init=3, random_state=0)
+    cafe = CAFE(3, n_init=3, random_state=0, **settings)
     labels = cafe.fit_predict(X)
+    assert labels.dtype == np.int32
     np.testing.assert_array_equal(labels, cafe.labels_)
     np.testing.assert_array_equal(labels, cafe.predict(X))
 
 
+class TestMixture:
+    """The default: labels, probabilities and features come from a mixture."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def fitted():
+        X, y = make_blobs(240, 5, 3, n_noise=1, seed=1)
+        return CAFE(3, random_state=0).fit(X), X, y
+
+    def test_it_finds_the_clusters(self, fitted):
+        cafe, X, y = fitted
+        assert cafe.selection == "mixture"
+        assert adjusted_rand_score(y, cafe.labels_) > 0.95
+        np.testing.assert_array_equal(cafe.labels_, cafe.mixture_.predict(X))
+        np.testing.assert_array_equal(cafe.labels_, cafe.predict_proba(X).argmax(axis=1))
+        assert cafe.verdict_ == "structure"
+        assert cafe.confidence_ == "high"
+        assert cafe.cluster_stability_.shape == (3,)
+        assert cafe.stability_ > 0.9
+        assert cafe.relevance_.shape == (3, 5)
+        assert (cafe.relevance_[:, 4] == 0).all()
+        assert cafe.n_iter_ > 0
+
+    def test_features(self, fitted):
+        """Standardised rows, membership probabilities, roots of log densities."""
+        cafe, X, _ = fitted
+        features = cafe.transform(X)
+        assert features.shape == (240, 5 + 2 * 3)
+        assert cafe.extractor_ is None
+        np.testing.assert_array_equal(features, cafe.rescale(X))
+        np.testing.assert_allclose(features[:, :5], StandardScaler().fit_transform(X))
+        half = np.sqrt(5 / 2)
+        np.testing.assert_allclose(features[:, 5:8], half * cafe.predict_proba(X))
+        assert features[:, 8:].var(axis=0).sum() == pytest.approx(5 / 2)
+        assert (features[:, 8:] <= 0).all()
+        np.testing.assert_array_equal(features, clone(cafe).fit_transform(X))
+        assert cafe.get_feature_names_out().tolist() == [f"cafe{i}" for i in range(11)]
+
+    def test_components_are_extracted_only_if_asked_for(self, fitted):
+        cafe, X, _ = fitted
+        two = clone(cafe).set_params(n_components=2).fit(X)
+        assert isinstance(two.extractor_, PCA)
+        expected = PCA(2).fit_transform(cafe.transform(X))
+        np.testing.assert_allclose(np.abs(two.transform(X)), np.abs(expected), atol=1e-8)
+        np.testing.assert_array_equal(two.labels_, cafe.labels_)
+
+    def test_margin(self, fitted):
+        cafe, X, _ = fitted
+        share = np.sort(cafe.predict_proba(X), axis=1)
+        margin = cafe.assignment_margin(X)
+        np.testing.assert_allclose(margin, 1 - share[:, 1] / share[:, 2])
+        assert ((margin >= 0) & (margin <= 1)).all()
+
+    def test_weights_are_those_of_the_paper(self, fitted):
+        """Eq. 4 with p = 2 and the mean of the dispersions as offset, for the labels."""
+        cafe, X, _ = fitted
+        scaled = cafe.scaler_.transform(X)
+        rows = [scaled[cafe.labels_ == l] for l in range(3)]
+        D = np.array([((part - part.mean(axis=0)) ** 2).sum(axis=0) for part in rows])
+        inverse = 1 / (D + D.mean())
+        expected = inverse / inverse.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(cafe.feature_weights_, expected)
+
+    def test_threads_units_and_order_of_columns(self, fitted):
+        cafe, X, _ = fitted
+        other = clone(cafe).set_params(n_jobs=2).fit(X)
+        np.testing.assert_array_equal(other.transform(X), cafe.transform(X))
+        scaled = X * [1e-100, 1e100, 1.0, -3.0, 1.0] + [0, 0, 1e4, 0, 0]
+        other = clone(cafe).fit(scaled)
+        # Other starts of equal value may be kept, which number the clusters otherwise.
+        assert adjusted_rand_score(other.labels_, cafe.labels_) == 1
+        np.testing.assert_array_equal(other.predict(scaled), other.labels_)
+        order = [3, 1, 4, 0, 2]
+        other = clone(cafe).fit(X[:, order])
+        assert adjusted_rand_score(other.labels_, cafe.labels_) > 0.95
+
+    def test_single_rows_and_none(self, fitted):
+        cafe, X, _ = fitted
+        np.testing.assert_allclose(cafe.transform(X[:1]), cafe.transform(X)[:1], atol=1e-12)
+        np.testing.assert_array_equal(cafe.predict(X[5:6]), cafe.labels_[5:6])
+
+    def test_probabilities_are_those_of_a_mixture_only(self, fitted):
+        cafe, X, _ = fitted
+        assert hasattr(cafe, "predict_proba")
+        hard = CAFE(3, **HARD, n_init=1, random_state=0).fit(X)
+        assert not hasattr(hard, "predict_proba")
+        for name in ("mixture_", "verdict_", "confidence_", "stability_", "relevance_"):
+            assert hasattr(cafe, name)
+            assert not hasattr(hard, name)
+        assert hard.transform(X).shape == (240, 2)
+
+    def test_candidates_are_starts(self, fitted):
+        cafe, _, _ = fitted
+        assert all(len(model.init_objectives_) == 3 for model in cafe.models_)
+        hard = CAFE(3, **HARD, random_state=0).fit(fitted[1])
+        assert all(len(model.init_objectives_) == 10 for model in hard.models_)
+
+    @pytest.mark.filterwarnings("ignore::cafelearn.diagnosis.DiagnosisWarning")
+    @pytest.mark.parametrize("n_rows", [2, 3, 5])
+    def test_one_row_per_cluster(self, n_rows):
+        X = np.random.default_rng(0).normal(size=(n_rows, 3))
+        cafe = CAFE(n_rows, random_state=0).fit(X)
+        assert np.isfinite(cafe.transform(X)).all()
+        np.testing.assert_allclose(cafe.predict_proba(X).sum(axis=1), 1)
+        np.testing.assert_array_equal(cafe.predict(X), cafe.labels_)
+
+    def test_one_cluster(self, fitted):
+        _, X, _ = fitted
+        cafe = CAFE(1, random_state=0).fit(X)
+        assert (cafe.labels_ == 0).all()
+        np.testing.assert_array_equal(cafe.predict_proba(X), 1)
+        assert cafe.transform(X).shape == (240, 7)
+        assert cafe.diagnosis_ == []
+
+    @pytest.mark.filterwarnings("ignore::cafelearn.diagnosis.DiagnosisWarning")
+    def test_columns_of_one_value(self, fitted):
+        cafe, X, _ = fitted
+        other = clone(cafe).fit(np.c_[X, np.full(240, 7.0)])
+        np.testing.assert_array_equal(other.labels_, cafe.labels_)
+        assert np.isfinite(other.transform(np.c_[X, np.full(240, 9.0)])).all()
+        constant = CAFE(1, random_state=0).fit(np.ones((20, 2)))
+        assert np.isfinite(constant.transform(np.ones((20, 2)))).all()
+
+    def test_far_rows(self, fitted):
+        cafe, _, _ = fitted
+        far = np.array([[1e200, -1e300, 1e250, 3.0, 0.0], [1.7e308] * 5, [-1e10] * 5])
+        assert np.isfinite(cafe.predict_proba(far)).all()
+        assert np.isfinite(cafe.transform(far)).all()
+
+
 def test_assignment_margin(noisy):
     X, _, _ = noisy
-    cafe = CAFE(3, p=2.0, n_init=3, random_state=0).fit(X)
+    cafe = CAFE(3, **HARD, p=2.0, n_init=3, random_state=0).fit(X)
     margin = cafe.assignment_margin(X)
     distances = np.sort(cafe.model_.transform(cafe.scaler_.transform(X)), axis=1)
     np.testing.assert_allclose(margin, 1 - distances[:, 0] / distances[:, 1])
     assert ((margin >= 0) & (margin <= 1)).all()
     centers = cafe.scaler_.inverse_transform(cafe.model_.cluster_centers_)
     np.testing.assert_allclose(cafe.assignment_margin(centers), 1)
-    one = CAFE(1, p=2.0, n_init=1).fit(X)
-    np.testing.assert_array_equal(one.assignment_margin(X), 1)
+    for settings in (HARD, {}):
+        one = CAFE(1, **settings, p=2.0, n_init=1).fit(X)
+        np.testing.assert_array_equal(one.assignment_margin(X), 1)
 
 
 def test_names_and_frames(noisy):
@@ -371,7 +513,7 @@ class TestBadInput:
             ("scaling", "minmax", "range.*standard"),
             ("weighting", "feature", "cluster.*uniform"),
             ("dispersion_offset", "median", "fixed.*mean"),
-            ("selection", "silhouette", "agreement.*likelihood"),
+            ("selection", "silhouette", "agreement.*likelihood.*mixture"),
         ],
     )
     def test_unknown_names_list_the_choices(self, name, value, choices):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
@@ -17,13 +18,15 @@ from cafelearn.selection import likelihood_score
 
 WINE = load_wine(as_frame=True).data
 QUICK = {"p": 2.0, "n_init": 2, "random_state": 0}
+HARD = {"selection": "likelihood"}
 
 
 def test_the_default_number_of_components_is_capped_by_the_rows():
     X = np.random.default_rng(0).normal(size=(30, 300))
     X[:15, :100] += 3
-    features = CAFE(2, **QUICK, n_permutations=0).fit_transform(X)
-    assert features.shape == (30, 30)
+    cafe = CAFE(2, extractor="pca", **QUICK)
+    assert cafe.fit_transform(X).shape == (30, 30)
+    assert clone(cafe).set_params(extractor="auto").fit_transform(X).shape == (30, 304)
     with pytest.raises(ValueError, match=r"n_components=31, n_samples=30"):
         CAFE(2, n_components=31, **QUICK).fit(X)
 
@@ -51,7 +54,7 @@ class TestShareOfVariance:
 
 
 class TestNoExtractor:
-    @pytest.mark.parametrize("rescaling", ["distances", "origin", "centroid"])
+    @pytest.mark.parametrize("rescaling", ["auto", "distances", "origin", "centroid"])
     def test_gives_the_rescaled_rows(self, rescaling, tmp_path):
         cafe = CAFE(3, extractor=None, rescaling=rescaling, **QUICK).fit(WINE)
         features = cafe.transform(WINE)
@@ -70,20 +73,21 @@ class TestNoExtractor:
         lazy = da.from_array(X, chunks=(60, 13))
         one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
         features = other.transform(lazy)
-        assert features.shape == (178, 16)
+        assert features.shape == (178, 19)
         np.testing.assert_allclose(one.transform(X), features, atol=1e-8)
 
 
 class TestSampleWeight:
     @pytest.mark.parametrize("scaling", ["range", "standard", RobustScaler(), None])
     @pytest.mark.parametrize("rescaling", ["distances", "origin"])
-    def test_is_the_same_as_repeating_rows(self, scaling, rescaling):
+    def test_is_the_same_as_repeating_rows_for_hard_candidates(self, scaling, rescaling):
         weight = np.random.default_rng(0).integers(0, 3, len(WINE))
         if isinstance(scaling, RobustScaler):
             weight = np.minimum(
                 weight, 1
             )  # quantiles take no weights, but rows may be left out
-        options = {"scaling": scaling, "rescaling": rescaling, "n_components": 4, **QUICK}
+        options = {"scaling": scaling, "rescaling": rescaling, "n_components": 4}
+        options |= HARD | QUICK
         weighed = CAFE(3, **options).fit(WINE, sample_weight=weight)
         repeated = CAFE(3, **options).fit(WINE.loc[WINE.index.repeat(weight)])
         unweighed = CAFE(3, **options).fit(WINE)
@@ -95,6 +99,39 @@ class TestSampleWeight:
         assert not np.allclose(weighed.transform(WINE), unweighed.transform(WINE), atol=1e-3)
         sizes = ["smallest", "largest"]
         pd.testing.assert_frame_equal(weighed.candidates_[sizes], repeated.candidates_[sizes])
+
+    @pytest.mark.parametrize("n_clusters", [3, [2, 3]])
+    def test_is_much_the_same_as_repeating_rows(self, n_clusters):
+        """Starts draw other rows, and a rare row is isolated only if it has the weight 1."""
+        weight = np.random.default_rng(0).integers(0, 3, len(WINE))
+        weighed = CAFE(n_clusters, **QUICK).fit(WINE, sample_weight=weight)
+        repeated = CAFE(n_clusters, **QUICK).fit(WINE.loc[WINE.index.repeat(weight)])
+        np.testing.assert_array_equal(weighed.labels_, weighed.predict(WINE))
+        assert adjusted_rand_score(weighed.predict(WINE), repeated.predict(WINE)) > 0.9
+        assert weighed.verdict_ == repeated.verdict_
+        assert weighed._mass.sum() == repeated._mass.sum() == weight.sum()
+
+    @pytest.mark.parametrize("factor", [1e-320, 1e-300, 2.0**-10, 0.25])
+    def test_small_weights_are_relative(self, factor):
+        rng = np.random.default_rng(0)
+        X = np.r_[rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 5]
+        weight = np.ldexp(1.0, rng.integers(0, 2, 80))
+        weight[:5] = 0
+        plain = CAFE(2, **QUICK).fit(X, sample_weight=weight / weight[weight > 0].mean())
+        other = CAFE(2, **QUICK).fit(X, sample_weight=weight * factor)
+        np.testing.assert_array_equal(other.labels_, plain.labels_)
+        assert other.verdict_ == plain.verdict_ == "structure"
+        np.testing.assert_allclose(other.transform(X), plain.transform(X), rtol=1e-3, atol=1e-3)
+
+    def test_rows_of_weight_zero_change_nothing(self):
+        weight = np.r_[np.ones(178), np.zeros(10)]
+        extended = np.r_[WINE, WINE[:10] * 100.0]
+        plain, other = CAFE(3, **QUICK).fit(WINE.to_numpy()), CAFE(3, **QUICK)
+        other.fit(extended, sample_weight=weight)
+        np.testing.assert_array_equal(other.labels_[:178], plain.labels_)
+        np.testing.assert_array_equal(other.predict(extended), other.labels_)
+        np.testing.assert_allclose(other.transform(WINE), plain.transform(WINE), rtol=1e-9)
+        assert other.verdict_ == plain.verdict_
 
     @pytest.mark.parametrize("weighted", [False, True])
     def test_too_few_rows_of_positive_weight(self, weighted):
@@ -122,7 +159,8 @@ class TestSampleWeight:
         np.testing.assert_array_equal(cafe.extractor_.seen_, weight[weight > 0])
 
     def test_fractions_need_no_mass_of_one(self):
-        cafe = CAFE(3, n_components=2, **QUICK).fit(WINE, sample_weight=np.full(178, 0.25))
+        cafe = CAFE(3, n_components=2, **HARD, **QUICK)
+        cafe.fit(WINE, sample_weight=np.full(178, 0.25))
         chosen = cafe.candidates_[cafe.candidates_["chosen"]].iloc[0]
         assert chosen["largest"] == np.bincount(cafe.labels_).max() / 4
         assert np.isfinite(cafe.transform(WINE)).all()
@@ -143,18 +181,25 @@ class TestSampleWeight:
 class TestCenters:
     @pytest.mark.parametrize("scaling", ["range", "standard", RobustScaler(), None])
     def test_are_in_the_units_of_the_data(self, scaling):
-        cafe = CAFE(3, scaling=scaling, weighting="uniform", **QUICK).fit(WINE)
+        cafe = CAFE(3, scaling=scaling, weighting="uniform", **HARD, **QUICK).fit(WINE)
         means = WINE.groupby(cafe.labels_).mean()
         np.testing.assert_allclose(cafe.cluster_centers_, means, rtol=1e-6)
+
+    def test_of_a_mixture_are_weighted_by_the_probabilities(self):
+        cafe = CAFE(3, **QUICK).fit(WINE)
+        share = cafe.predict_proba(WINE)
+        means = share.T @ WINE.to_numpy() / share.sum(axis=0)[:, None]
+        np.testing.assert_allclose(cafe.cluster_centers_, means, rtol=1e-9)
+        np.testing.assert_array_equal(cafe.cluster_centers_, cafe.mixture_.means_)
 
     def test_need_a_scaler_that_can_go_back(self):
         class OneWay(StandardScaler):
             inverse_transform = property()
 
-        cafe = CAFE(3, scaling=OneWay(), **QUICK).fit(WINE)
+        cafe = CAFE(3, scaling=OneWay(), **HARD, **QUICK).fit(WINE)
         with pytest.raises(AttributeError, match="OneWay has no inverse_transform"):
             _ = cafe.cluster_centers_
-        identity = CAFE(3, scaling=FunctionTransformer(), **QUICK).fit(WINE)
+        identity = CAFE(3, scaling=FunctionTransformer(), **HARD, **QUICK).fit(WINE)
         np.testing.assert_array_equal(
             identity.cluster_centers_, identity.model_.cluster_centers_
         )
@@ -199,7 +244,7 @@ class TestMessages:
 
     def test_no_scaling(self, X):
         with pytest.warns(DiagnosisWarning, match="different scales") as seen:
-            CAFE(2, p=2.0, scaling=None, n_init=2).fit(X * [1, 1000, 1])
+            CAFE(2, **HARD, p=2.0, scaling=None, n_init=2).fit(X * [1, 1000, 1])
         (message,) = [str(w.message) for w in seen if "different scales" in str(w.message)]
         assert "use CAFE" not in message
         assert "instead of None" in message

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -17,11 +18,12 @@ from conftest import make_blobs
 X, y = make_blobs(240, 5, 3, n_noise=2, seed=4)
 ONE = {"scaling": "range", "weighting": "cluster", "dispersion_offset": "mean", "p": 2.0}
 SETTINGS = list(ONE)
+HARD = {"selection": "likelihood", "n_init": 2}
 COLUMNS = [*SETTINGS, "objective", "score", "smallest", "largest", "agreement", "chosen"]
 
 
 def fit(**settings):
-    return CAFE(3, random_state=0, **{"n_init": 2} | ONE | settings).fit(X)
+    return CAFE(3, random_state=0, **HARD | ONE | settings).fit(X)
 
 
 def settings_of(cafe):
@@ -257,3 +259,14 @@ class TestPaper:
         rescaled = scaled * best.feature_weights_[best.labels_]
         expected = PCA(2, svd_solver="full").fit_transform(rescaled)
         np.testing.assert_allclose(np.abs(cafe.transform(X)), np.abs(expected), atol=1e-9)
+
+    def test_on_iris_it_is_what_it_was(self):
+        """The fit by the version before mixtures were the default."""
+        rows = load_iris().data
+        cafe = CAFE(3, random_state=0, **PAPER | {"n_init": 10}).fit(rows)
+        assert np.bincount(cafe.labels_).tolist() == [52, 50, 48]
+        assert cafe.p_ == 1.5
+        heaviest = [0.36166651597373767, 0.4191338424055017, 0.3379320371759117]
+        np.testing.assert_allclose(cafe.feature_weights_.max(axis=1), heaviest, rtol=1e-9)
+        sums = np.abs(cafe.transform(rows)).sum(axis=0)
+        np.testing.assert_allclose(sums, [20.80619135157291, 3.0780010901647543], rtol=1e-9)

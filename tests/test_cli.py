@@ -84,6 +84,12 @@ class TestFit:
         facts = json.loads(out)
         assert code == 0
         assert out.count("\n") == 1
+        assert facts["answer"].startswith(f"3 clusters, {facts['confidence']} confidence: ")
+        assert facts["verdict"] in ("structure", "none", "inconclusive", "continuum")
+        assert 0 <= facts["stability"] <= 1
+        assert len(facts["cluster_stability"]) == len(facts["relevance"]) == 3
+        assert set(facts["relevance"][0]) >= {"sepal_length", "kind=a", "kind=b"}
+        assert facts["mixture"]["covariance"] in ("independent", "proportional", "full")
         assert facts["exponents"] == [1.5, 2.0]
         assert facts["p"] in (1.5, 2.0)
         assert sum(cluster["rows"] for cluster in facts["clusters"]) == 150
@@ -140,14 +146,17 @@ class TestFit:
         model = load_model(path)
         k = model.n_clusters_
         assert code == 0
-        assert f"Chose k = {k} by stability and score (tried 2 to 4)" in out
-        assert [line.split()[0] for line in out.splitlines() if " chosen" in line] == [str(k)]
+        assert f"Chose k = {k} by the gain over a single cloud (tried 2 to 4)" in out
+        assert [
+            line.split()[0] for line in out.splitlines() if line.rstrip().endswith(" chosen")
+        ] == [str(k)]
         facts = json.loads(cafe(*fit, "-k", "2,3,4", "--json")[1])
         assert facts["n_clusters"] == k == len(facts["clusters"])
         assert [row["n_clusters"] for row in facts["n_clusters_table"]] == [2, 3, 4]
         assert [row["n_clusters"] for row in facts["n_clusters_table"] if row["chosen"]] == [k]
-        stability = model.n_clusters_table_["stability"].tolist()
-        assert [row["stability"] for row in facts["n_clusters_table"]] == stability
+        for name in ("gain", "tied", "counts"):
+            found = model.n_clusters_table_[name].tolist()
+            assert [row[name] for row in facts["n_clusters_table"]] == found
 
     def test_no_structure_is_one_cluster(self, cafe, tmp_path):
         path = tmp_path / "noise.csv"
@@ -155,11 +164,13 @@ class TestFit:
         pd.DataFrame(noise, columns=list("abc")).to_csv(path, index=False)
         code, out, _ = cafe("fit", path, "-k", "auto", *QUICK)
         assert code == 0
-        assert out.startswith("Warning: No cluster structure was found")
-        assert "Chose k = 1 by stability and score (tried 1 to 6)" in out
+        first, second = out.splitlines()[:2]
+        assert first == "1 cluster: no cluster structure was found"
+        assert second.startswith("Warning: No cluster structure was found")
+        assert "Chose k = 1 by the gain over a single cloud (tried 1 to 6)" in out
         facts = json.loads(cafe("fit", path, "-k", "auto", *QUICK, "--json")[1])
         assert facts["n_clusters"] == 1
-        assert facts["n_clusters_table"][0]["stability"] is None
+        assert facts["n_clusters_table"][0]["gain"] == 0
 
     def test_options_reach_the_model(self, iris, cafe, tmp_path):
         path = tmp_path / "m.skops"
@@ -192,6 +203,7 @@ class TestFit:
 
     def test_settings_to_try(self, iris, cafe):
         fit = ("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--n-init", 1)
+        fit += ("--selection", "likelihood")
         code, out, _ = cafe(
             *(*fit, "--json", "--p", "1.5, 2", "--p", 3, "--scaling", "none", "--scaling"),
             *("standard", "--offset", "mean,0.5", "--weighting", "cluster,uniform"),
@@ -220,6 +232,7 @@ class TestFit:
 
     def test_the_choice_in_words(self, iris, cafe):
         fit = ("fit", iris, "-k", 3, "--drop", "name", "--label", "species", "--n-init", 1)
+        fit += ("--selection", "likelihood")
         only = ("--scaling", "range", "--weighting", "cluster", "--offset", "mean")
         _, said, _ = cafe(*fit, *only, "--p", 2)
         words = "range scaling, one weight per cluster and feature (offset mean), p = 2"
@@ -262,7 +275,8 @@ class TestFit:
         code, said, _ = cafe("fit", path, "-k", 3, *QUICK)
         lines = said.splitlines()
         assert code == 0
-        assert lines[0] == "Warning: 97% of the rows are in one of 3 clusters. [collapsed]"
+        assert lines[0].startswith("3 clusters, ")
+        assert lines[1] == "Warning: 97% of the rows are in one of 3 clusters. [collapsed]"
         assert lines[-1] == "Note: The exponents disagree. [disagreement]"
         facts = json.loads(cafe("fit", path, "-k", 3, *QUICK, "--json")[1])
         assert facts["diagnosis"] == [
@@ -277,9 +291,10 @@ class TestFit:
         path = tmp_path / "outlier.csv"
         frame.to_csv(path, index=False)
         options = ("--p", 2, "--scaling", "none", "--weighting", "uniform", "--n-init", 2)
+        options += ("--selection", "likelihood")
         code, said, remarks = cafe("fit", path, "-k", 2, *options)
         assert code == 0
-        assert said.startswith("Warning: ")
+        assert said.splitlines()[1].startswith("Warning: ")
         assert said.count("[collapsed]") == 1
         assert remarks == f"Read {path}: 200 rows, 3 columns\n"
         facts = json.loads(cafe("fit", path, "-k", 2, *options, "--json")[1])
@@ -362,7 +377,10 @@ class TestErrors:
             (("fit", iris, "-k", 3, "--p", "2,"), "--p needs numbers, got ''"),
             (("fit", iris, "-k", 3, "--scaling", "none,x"), "range, standard, none, got 'x'"),
             (("fit", iris, "-k", 3, "--weighting", "x"), "cluster, uniform, got 'x'"),
-            (("fit", iris, "-k", 3, "--selection", "x"), "'likelihood', 'agreement'"),
+            (
+                ("fit", iris, "-k", 3, "--selection", "x"),
+                "'mixture', 'likelihood', 'agreement'",
+            ),
             (("fit", iris, "-k", 3, "--paper", "--p", 2), "--p 1.1,1.5,2,3, but --p 2 is"),
             (("fit", iris, "-k", 3, "--paper", "--scaling", "none"), "but --scaling none is"),
             (("fit", iris, "-k", 3, "--paper", "--n-init", 9), "--n-init 50, but --n-init 9"),
@@ -526,17 +544,16 @@ class TestPlace:
         assert code == 0
         assert "Row 70 is in cluster" in said
         assert "petal_width" in said
-        assert re.search(r"Shares of the difference: \d+% for cluster \d", said)
+        assert re.search(r"Shares of the log ratio: \d+% for cluster \d", said)
+        assert re.search(r"Probabilities \d\.\d+ and \S+, margin \d\.\d+; log ratio", said)
         assert re.search(r"petal_width .* [+-]\d+\.\d%", said)
         by_row, by_id = (
             json.loads(cafe("explain", model, iris, *which, "--json")[1])
             for which in (("--row", 70), ("--id", "=flower70"))
         )
         assert by_row["features"] == by_id["features"]
-        p = by_row["p"]
-        difference = by_row["second_distance"] ** p - by_row["first_distance"] ** p
-        total = sum(feature["contribution"] for feature in by_row["features"])
-        assert total == pytest.approx(difference, rel=1e-9)
+        share = by_row["first_probability"], by_row["second_probability"]
+        assert by_row["log_ratio"] == pytest.approx(np.log(share[0] / share[1]), rel=1e-6)
         assert sum(abs(feature["share"]) for feature in by_row["features"]) == pytest.approx(1)
 
     def test_explain_needs_one_row(self, model, iris, cafe):
@@ -585,6 +602,7 @@ def test_many_columns(tmp_path, cafe):
     path = tmp_path / "wide.csv"
     frame = pd.DataFrame(rng.normal(size=(30, 10_000))).add_prefix("gene")
     frame.to_csv(path, index=False)
-    code, out, _ = cafe("fit", path, "-k", 2, "-r", 2, "--n-init", 1, "--p", 2, "--json")
+    hard = ("--n-init", 1, "--p", 2, "--selection", "likelihood")
+    code, out, _ = cafe("fit", path, "-k", 2, "-r", 2, *hard, "--json")
     assert code == 0
     assert json.loads(out)["features"] == 10_000

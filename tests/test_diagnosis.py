@@ -17,6 +17,7 @@ from cafelearn._structure import check_structure, one_hot_groups
 from cafelearn._tabular import TabularCAFE
 from cafelearn.diagnosis import DiagnosisWarning, Finding
 from cafelearn.persistence import load_model, save_model
+from conftest import make_blobs
 
 RNG = np.random.default_rng(0)
 UNIFORM = RNG.uniform(size=(120, 4))
@@ -39,24 +40,28 @@ def severe(pattern):
 
 
 def test_nothing_is_found_in_clear_clusters():
-    assert CAFE(2, weighting="cluster", random_state=0).fit(BLOBS).diagnosis_ == []
+    hard = CAFE(2, weighting="cluster", selection="likelihood", random_state=0)
+    assert CAFE(2, random_state=0).fit(BLOBS).diagnosis_ == []
+    assert hard.fit(BLOBS).diagnosis_ == []
     assert MinkowskiWeightedKMeans(2, random_state=0).fit(BLOBS).diagnosis_ == []
 
 
 class TestFindings:
     def test_no_structure(self):
-        with severe("No cluster structure") as caught:
-            cafe = CAFE(3, random_state=0).fit(UNIFORM)
-        assert len(caught) == 1
-        assert codes(cafe)[0] == "no-structure"
-        assert cafe.diagnosis_[0].severity == "severe"
+        for selection in ("mixture", "likelihood"):
+            with severe("No cluster structure") as caught:
+                cafe = CAFE(3, selection=selection, random_state=0).fit(UNIFORM)
+            assert len(caught) == 1
+            assert codes(cafe)[0] == "no-structure"
+            assert cafe.diagnosis_[0].severity == "severe"
 
     def test_the_test_can_be_skipped(self):
-        cafe = CAFE(3, n_permutations=0, random_state=0).fit(UNIFORM)
+        cafe = CAFE(3, n_permutations=0, selection="likelihood", random_state=0).fit(UNIFORM)
         assert "no-structure" not in codes(cafe)
 
     def test_two_copies_are_needed(self):
-        assert CAFE(2, n_permutations=2, random_state=0).fit(BLOBS).diagnosis_ == []
+        cafe = CAFE(2, n_permutations=2, selection="likelihood", random_state=0)
+        assert cafe.fit(BLOBS).diagnosis_ == []
         with pytest.raises(ValueError, match="n_permutations"):
             CAFE(2, n_permutations=1).fit(BLOBS)
 
@@ -70,7 +75,8 @@ class TestFindings:
         assert np.bincount(cafe.labels_).max() > 0.9 * len(digits)
 
     def test_the_default_does_not_collapse_on_digits(self):
-        cafe = CAFE(10, n_init=3, n_permutations=0, random_state=0).fit(load_digits().data)
+        cafe = CAFE(10, n_init=3, n_permutations=0, selection="likelihood", random_state=0)
+        cafe.fit(load_digits().data)
         assert "collapsed" not in codes(cafe)
         assert np.bincount(cafe.labels_).max() < 0.4 * len(cafe.labels_)
 
@@ -94,7 +100,7 @@ class TestFindings:
         weights[200] = 0.0  # this row does not count
         X, lazy = np.r_[X, X[:1]], da.from_array(np.r_[X, X[:1]], chunks=(70, 2))
         model = MinkowskiWeightedKMeans(2, random_state=0)
-        cafe = CAFE(2, n_permutations=0, random_state=0)
+        cafe = CAFE(2, n_permutations=0, selection="likelihood", random_state=0)
         for estimator, rows in ((model, X), (model, lazy), (cafe, X)):
             with severe("99% of the total sample weight is in one of 2 clusters"):
                 estimator.fit(rows, sample_weight=weights)
@@ -112,17 +118,18 @@ class TestFindings:
     def test_equal_rows_cause_no_other_warning(self, n_clusters):
         X = np.ones((10, 2))
         for rows in (X, da.from_array(X, chunks=5)):
-            cafe = CAFE(n_clusters, random_state=0)
+            cafe = CAFE(n_clusters, n_components=1, random_state=0)
             with severe("No cluster") if n_clusters == "auto" else nullcontext():
                 cafe.fit(rows)
             assert cafe.extractor_.explained_variance_ratio_ == [0]
 
     def test_weighting_does_not_help(self):
         wide = RNG.normal(size=(300, 2)) * [1, 30] + np.repeat([[0, 0], [400, 90]], 150, axis=0)
-        cafe = CAFE(2, weighting=("cluster", "uniform"), random_state=0).fit(wide)
+        hard = {"selection": "likelihood", "random_state": 0}
+        cafe = CAFE(2, weighting=("cluster", "uniform"), **hard).fit(wide)
         chosen = cafe.candidates_[cafe.candidates_.chosen].weighting.item()
         assert ("uniform" in codes(cafe)) == (chosen == "uniform")
-        only = CAFE(2, weighting="uniform", random_state=0).fit(wide)
+        only = CAFE(2, weighting="uniform", **hard).fit(wide)
         assert "uniform" not in codes(only)  # nothing else was tried
 
     def test_one_feature_takes_the_weight(self):
@@ -145,10 +152,10 @@ class TestFindings:
         for scaler in (RangeScaler(), StandardScaler()):
             model = MinkowskiWeightedKMeans(3, random_state=0).fit(scaler.fit_transform(wine))
             assert "scales" not in codes(model)
-        unscaled = CAFE(3, scaling=None, random_state=0)
+        unscaled = CAFE(3, scaling=None, selection="likelihood", random_state=0)
         with severe("The features have different scales"):
             unscaled.fit(wine)
-        assert "scales" not in codes(CAFE(3, random_state=0).fit(wine))
+        assert "scales" not in codes(CAFE(3, scaling=None, random_state=0).fit(wine))
         assert "scales" not in codes(MinkowskiWeightedKMeans(3).fit(load_iris().data))
 
     def test_offset_that_drowns_the_dispersions(self):
@@ -158,6 +165,7 @@ class TestFindings:
 
     def test_exponents_that_disagree(self):
         settings = {"scaling": "range", "weighting": "cluster", "dispersion_offset": 0.0}
+        settings["selection"] = "likelihood"
         X = np.random.default_rng(3).normal(size=(60, 5))
         cafe = CAFE(4, p=(1.05, 2, 6), n_permutations=0, random_state=0, **settings)
         with warnings.catch_warnings():
@@ -170,6 +178,141 @@ class TestFindings:
         assert "disagreement" not in codes(agreeing)
 
 
+def severities(estimator):
+    return {finding.code: finding.severity for finding in estimator.diagnosis_}
+
+
+def message(estimator, code):
+    (found,) = (f.message for f in estimator.diagnosis_ if f.code == code)
+    return found
+
+
+def correlated(rng):
+    rows = rng.multivariate_normal([0, 0], [[4, 3.6], [3.6, 4]], 450)
+    rows += np.repeat([[0, 0], [6, -5], [12, -10]], 150, axis=0)
+    return np.c_[rows, rng.normal(size=(450, 2))]
+
+
+# True clusters, and their number.
+CLEAR = {
+    "blobs": (lambda rng: make_blobs(seed=3)[0], 3),
+    "correlated": (correlated, 3),
+    "heavy tails": (
+        lambda rng: (
+            rng.standard_t(4, (400, 5))
+            + 10 * np.repeat([[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]], 200, axis=0)
+        ),
+        2,
+    ),
+    "a small cluster": (
+        lambda rng: rng.normal(size=(500, 5)) + 8 * (np.arange(500) < 15)[:, None],
+        2,
+    ),
+}
+
+
+class TestMixture:
+    """Findings about the answer of a mixture."""
+
+    @pytest.fixture
+    def cafe(self):
+        """A fit without findings, to be changed."""
+        return CAFE((2, 3), n_init=2, random_state=0).fit(BLOBS)
+
+    @pytest.mark.parametrize("name", CLEAR)
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_true_clusters_have_no_severe_findings(self, name, seed):
+        make, k = CLEAR[name]
+        # A severe finding would be a warning, and so an error.
+        cafe = CAFE(k, n_init=2, random_state=0).fit(make(np.random.default_rng(seed)))
+        assert cafe.verdict_ == "structure"
+        assert "severe" not in severities(cafe).values()
+
+    @pytest.mark.parametrize(
+        ("verdict", "severity", "said"),
+        [
+            ("none", "severe", "No cluster structure was found"),
+            ("continuum", "note", "The 2 clusters are cuts through a cloud without gaps"),
+            ("inconclusive", "note", "little evidence for or against clusters"),
+        ],
+    )
+    def test_verdicts(self, cafe, verdict, severity, said):
+        cafe._answer["verdict"] = verdict
+        code = {"none": "no-structure"}.get(verdict, verdict)
+        assert severities(cafe)[code] == severity
+        assert said in message(cafe, code)
+
+    def test_unstable(self, cafe):
+        assert "unstable" not in codes(cafe)
+        cafe._answer |= {"stability": 0.74, "clusters": [0.9, 0.4]}
+        assert severities(cafe)["unstable"] == "note"
+        assert message(cafe, "unstable").endswith("The least stable: cluster 1.")
+        cafe._answer |= {"stability": 0.59, "clusters": [0.4, 0.4]}
+        assert severities(cafe)["unstable"] == "severe"
+        assert "agree with them by 0.59" in message(cafe, "unstable")
+        assert "least" not in message(cafe, "unstable")
+
+    def test_ties(self, cafe):
+        cafe._numbers["table"]["tied"] = [False, True]
+        assert message(cafe, "tied-numbers") == (
+            "3 clusters are nearly as good as the 2 that were chosen."
+        )
+
+    def test_tiny_clusters(self, cafe):
+        cafe._mass = np.array([996.0, 4.0])
+        assert "very small (4 rows)" in message(cafe, "tiny-clusters")
+        assert severities(cafe)["collapsed"] == "note"  # the verdict is "structure"
+        cafe._mass = np.array([981.0, 19.0])
+        assert "Cluster 1 is very small (19 rows)" in message(cafe, "tiny-clusters")
+        cafe._mass = np.array([970.0, 30.0])
+        assert "tiny-clusters" not in codes(cafe)
+        cafe._mass, cafe._members = np.array([50.0, 50.0]), np.array([500.0, 3.0])
+        assert "(3 rows)" in message(cafe, "tiny-clusters")
+        cafe._mass, cafe._members = np.array([99.0, 1.0]), None
+        assert codes(cafe)[:2] == ["collapsed", "singletons"]
+        assert "tiny-clusters" not in codes(cafe)
+        cafe._answer["verdict"] = "continuum"
+        assert severities(cafe)["collapsed"] == "severe"
+        cafe._mass = None  # unknown
+        assert not {"collapsed", "singletons"} & set(codes(cafe))
+
+    def test_weights_count(self):
+        weights = np.repeat([3.0, 1.0], 60)
+        weights[0] = 0.0
+        cafe = CAFE(2, n_init=2, random_state=0).fit(BLOBS, sample_weight=weights)
+        assert sorted(cafe._mass / cafe._mass.sum() * 237) == pytest.approx([60, 177])
+        assert sorted(cafe._members) == [59, 60]
+        cafe._mass = np.array([9.0, 91.0])
+        assert "91% of the total sample weight" in message(cafe, "collapsed")
+
+    def test_correlated_columns(self):
+        cafe = CAFE(3, n_init=2, random_state=0).fit(correlated(np.random.default_rng(0)))
+        assert severities(cafe) == {"correlated": "note"}
+        assert "A weight only says how compact" in message(cafe, "correlated")
+
+    def test_isolated_rows(self, cafe):
+        cafe._answer["isolated"] = 0.02
+        assert message(cafe, "isolated-rows").startswith("2.0% of the rows are far from all")
+        X = np.r_[BLOBS, RNG.uniform(-40, 40, (6, 4))]
+        cafe = CAFE(2, n_init=2, random_state=0).fit(X)
+        assert severities(cafe)["isolated-rows"] == "note"
+
+    def test_disagreement_with_all_candidates(self, cafe):
+        for model in cafe.models_:
+            model.labels_ = (np.arange(120) % 2).astype(np.int32)
+        assert severities(cafe)["disagreement"] == "note"  # the confidence is high
+        cafe._answer["stability"] = 0.7
+        assert severities(cafe)["disagreement"] == "severe"
+        cafe.models_[0].labels_ = None  # lazy
+        assert "disagreement" not in codes(cafe)
+
+    def test_one_cluster(self):
+        assert CAFE(1, n_init=2, random_state=0).fit(UNIFORM).diagnosis_ == []
+        with severe("so all are in one cluster"):
+            cafe = CAFE("auto", n_init=2, random_state=0).fit(UNIFORM)
+        assert codes(cafe) == ["no-structure"]
+
+
 class TestEveryEstimator:
     def test_tables(self):
         table = pd.DataFrame(UNIFORM, columns=list("abcd"))
@@ -179,9 +322,10 @@ class TestEveryEstimator:
 
     def test_dask(self):
         with severe("No cluster structure") as caught:
-            lazy = CAFE(3, random_state=0).fit(da.from_array(UNIFORM, chunks=(50, 4)))
+            lazy = CAFE(3, selection="likelihood", random_state=0)
+            lazy.fit(da.from_array(UNIFORM, chunks=(50, 4)))
         with severe("No cluster structure"):
-            here = CAFE(3, random_state=0).fit(UNIFORM)
+            here = CAFE(3, selection="likelihood", random_state=0).fit(UNIFORM)
         assert len(caught) == 1
         assert lazy.diagnosis_ == here.diagnosis_
         with severe("times the mean dispersion"):

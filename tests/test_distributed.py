@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -37,6 +38,7 @@ from cafelearn._dask import (  # noqa: E402
     sampling,
     starts,
 )
+from cafelearn._dask import cafe as cafe_module  # noqa: E402
 from cafelearn._dask.lazy import detached  # noqa: E402
 from cafelearn.distributed import from_npy  # noqa: E402
 
@@ -319,7 +321,10 @@ class TestCluster:
             same_bits(clone(model).fit(tall), survived)
         assert len(passes) > 9
 
-    def test_what_reaches_the_client_does_not_grow_with_the_rows(self, client, monkeypatch):
+    @pytest.mark.parametrize("selection", ["mixture", "likelihood"])
+    def test_what_reaches_the_client_does_not_grow_with_the_rows(
+        self, client, selection, monkeypatch
+    ):
         compute, sizes = blocks_module.Blocks._compute, []
 
         def weighing(self, graph, keys):
@@ -328,9 +333,11 @@ class TestCluster:
             return parts
 
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
-        # The test for structure fetches a sample of fixed size.
+        # The test for structure and the mixture fetch a sample of fixed size.
         settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5, "n_permutations": 0}
-        model = CAFE(3, subsample=50, random_state=0, **settings)
+        model = CAFE(3, subsample=50, selection=selection, random_state=0, **settings)
+        few = cafe_module.SETTINGS._replace(search_rows=300)
+        monkeypatch.setattr(cafe_module, "SETTINGS", few)
         largest = {}
         for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)
@@ -449,6 +456,7 @@ class TestCAFE:
     def test_of_many_rows_some(self, small, monkeypatch):
         monkeypatch.setattr(sampling, "LARGEST_SAMPLE", 200)
         cafe = CAFE(3, extractor=PCA(0.99), p=2.0, scaling=MinMaxScaler(), n_init=2)
+        cafe.set_params(selection="likelihood")
         lazy = da.from_array(small, chunks=(250, 6))
         means = []
         for seed in (0, 0, 1):
@@ -471,18 +479,155 @@ class TestCAFE:
         np.testing.assert_allclose(np.bincount(drawn.astype(int).ravel()), 20, atol=16)
 
     def test_custom_scaler_is_fitted_to_all_rows_if_they_are_few(self, small):
-        cafe = CAFE(3, p=2.0, scaling=MinMaxScaler(), n_init=2, random_state=0)
+        cafe = CAFE(3, selection="likelihood", scaling=MinMaxScaler(), random_state=0)
         other = clone(cafe).fit(da.from_array(small, chunks=(250, 6)))
         np.testing.assert_array_equal(other.scaler_.data_min_, small.min(axis=0))
 
     def test_standard_scaler_of_constant_features(self, small):
         X = small.copy()
         X[:, 2] = 3.0
-        cafe = CAFE(3, p=2.0, scaling="standard", n_init=2, random_state=0)
+        cafe = CAFE(3, selection="likelihood", p=2.0, scaling="standard", random_state=0)
         other = clone(cafe).fit(da.from_array(X, chunks=(250, 6)))
         expected = StandardScaler().fit(X)
         np.testing.assert_allclose(other.scaler_.scale_, expected.scale_)
         np.testing.assert_allclose(other.scaler_.mean_, expected.mean_)
+
+
+class TestMixture:
+    """The default of CAFE."""
+
+    @pytest.mark.parametrize("chunks", [600, 170, 25])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"n_components": 3},
+            {"rescaling": "distances", "n_components": 3},
+            {"rescaling": "origin"},
+            {"rescaling": "centroid", "extractor": None},
+            {"selection": "likelihood", "rescaling": "distances", "extractor": None},
+        ],
+        ids=str,
+    )
+    def test_same_as_in_memory(self, small, options, chunks):
+        X = small + 100.0
+        cafe = CAFE(3, n_init=2, random_state=0, **options)
+        lazy = da.from_array(X, chunks=(chunks, 6))
+        one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
+        np.testing.assert_array_equal(one.labels_, other.labels_.compute())
+        assert other.labels_.chunks == (lazy.chunks[0],)
+        np.testing.assert_allclose(one.feature_weights_, other.feature_weights_, rtol=1e-9)
+        np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-9)
+        names = ["transform", "rescale", "assignment_margin", "predict"]
+        if cafe.selection == "mixture":
+            names.append("predict_proba")
+            assert one._answer == other._answer
+            assert [finding.code for finding in one.diagnosis_] == [
+                finding.code for finding in other.diagnosis_
+            ]
+            np.testing.assert_array_equal(one.relevance_, other.relevance_)
+            np.testing.assert_allclose(one.mixture_.weights_, other.mixture_.weights_)
+        for name in names:
+            here, there = getattr(one, name)(X), getattr(other, name)(lazy)
+            assert isinstance(there, da.Array)
+            assert there.shape == here.shape
+            assert there.dtype == there.compute().dtype == here.dtype
+            assert there.chunks[0] == lazy.chunks[0]
+            np.testing.assert_allclose(here, there, atol=1e-9)
+        np.testing.assert_array_equal(
+            one.get_feature_names_out(), other.get_feature_names_out()
+        )
+
+    def test_nothing_is_computed_before_it_is_asked_for(self, small):
+        cafe = CAFE(3, n_init=1, p=2.0, random_state=0).fit(small)
+        calls = []
+
+        def counted(block):
+            calls.append(len(block))
+            return block
+
+        X = da.from_array(small, chunks=(200, 6)).map_blocks(counted, dtype=small.dtype)
+        calls.clear()
+        shares, rows = cafe.predict_proba(X), cafe.rescale(X)
+        assert not calls
+        assert shares.chunks == ((200, 200, 200), (3,))
+        assert rows.chunks == ((200, 200, 200), (6 + 2 * 3,))
+        np.testing.assert_allclose(shares.compute().sum(axis=1), 1)
+        empty = cafe.predict_proba(X[X[:, 0] > 1e9].compute_chunk_sizes())
+        assert empty.compute().shape == (0, 3)
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_more_rows_than_the_search_uses(self, dtype):
+        X, y = make_blobs(9_000, 6, 3)
+        X = X.astype(dtype)
+        cafe = CAFE(3, n_init=2, subsample=500, random_state=0)
+        lazy = da.from_array(X, chunks=(2_000, 6))
+        one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
+        labels = other.labels_.compute()
+        assert adjusted_rand_score(one.labels_, labels) > 0.98
+        assert adjusted_rand_score(y, labels) > 0.98
+        np.testing.assert_array_equal(other.predict(X), labels)
+        # The means and the shares are those of all rows.
+        share = other.predict_proba(X).astype(float)
+        np.testing.assert_allclose(other.mixture_.weights_, share.mean(axis=0), rtol=1e-4)
+        means = share.T @ X / share.sum(axis=0)[:, None]
+        np.testing.assert_allclose(other.cluster_centers_, means, atol=1e-3)
+        assert other.verdict_ == one.verdict_ == "structure"
+        again = clone(cafe).fit(lazy)
+        np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
+
+    def test_the_sample_is_refined_by_all_rows_in_any_division(self, monkeypatch):
+        # A sample of the same rows gives the same mixture, whatever the blocks.
+        X, _ = make_blobs(3_000, 4, 3)
+        rows = np.sort(np.random.default_rng(0).choice(3_000, 400, replace=False))
+        monkeypatch.setattr(cafe_module, "sample", lambda *_, **__: X[rows])
+        cafe = CAFE(3, n_init=1, p=2.0, extractor=None, random_state=0)
+        found = [
+            clone(cafe).fit(da.from_array(X, chunks=(chunks, 4))) for chunks in (3_000, 700, 90)
+        ]
+        monkeypatch.setattr("cafelearn.mixture.model.search_sample", lambda *_: rows)
+        found.append(clone(cafe).fit(X))
+        for other in found[1:]:
+            np.testing.assert_allclose(
+                found[0].predict_proba(X), other.predict_proba(X), atol=1e-9
+            )
+            np.testing.assert_allclose(found[0].rescale(X), other.rescale(X), atol=1e-9)
+            np.testing.assert_allclose(found[0].feature_weights_, other.feature_weights_)
+
+    def test_blocks_without_rows(self, small):
+        empty = da.from_array(small[:0])
+        X = da.concatenate([empty, da.from_array(small, chunks=(600, 6)), empty])
+        cafe = CAFE(3, n_init=1, p=2.0, n_components=2, random_state=0)
+        here, there = clone(cafe).fit(small), clone(cafe).fit(X)
+        np.testing.assert_array_equal(here.labels_, there.labels_.compute())
+        np.testing.assert_allclose(here.transform(small), there.transform(X), atol=1e-9)
+
+    def test_variables_and_atoms(self, small):
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame(small[:, :3], columns=list("xyz"))
+        frame["z"] = np.where(rng.random(600) < 0.4, 0.0, frame["z"])
+        for value in range(3):
+            frame[f"k={value}"] = (np.arange(600) % 3 == value) * 1.0
+        cafe = CAFE(3, feature_groups="auto", n_init=1, p=2.0, random_state=0)
+        here = clone(cafe).fit(frame)
+        there = clone(cafe).fit(dd.from_pandas(frame, npartitions=4))
+        np.testing.assert_array_equal(here.labels_, there.labels_.compute())
+        np.testing.assert_allclose(here.feature_weights_, there.feature_weights_)
+        assert len(set(there.feature_weights_[0, 3:])) == 1
+
+    def test_number_of_clusters(self, small):
+        cafe = CAFE([2, 3, 4], n_init=1, p=2.0, random_state=0)
+        here = clone(cafe).fit(small)
+        there = clone(cafe).fit(da.from_array(small, chunks=(250, 6)))
+        assert here.n_clusters_ == there.n_clusters_ == 3
+        np.testing.assert_array_equal(here.labels_, there.labels_.compute())
+
+    def test_tasks_do_not_carry_the_labels(self, small):
+        cafe = CAFE(3, n_init=1, p=2.0, random_state=0).fit(np.tile(small, (3, 1)))
+        assert hasattr(cafe.mixture_, "labels_")
+        assert not hasattr(detached(cafe).mixture_, "labels_")
+        assert not hasattr(detached(cafe), "labels_")
+        assert hasattr(cafe, "labels_")
 
 
 class TestLazyMethods:
@@ -579,6 +724,7 @@ class TestLazyMethods:
         assert isinstance(cafe.labels_, da.Array)
         assert not hasattr(same, "labels_")
         assert not any(hasattr(model, "labels_") for model in same.models_)
+        assert not hasattr(same.mixture_, "labels_")
         assert same.model_ in same.models_
         pd.testing.assert_frame_equal(same.candidates_, cafe.candidates_)
 

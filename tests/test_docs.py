@@ -59,6 +59,7 @@ DOCUMENTED = (
     "cafelearn.experiments.theory_study",
     "cafelearn.explanation",
     "cafelearn.extraction",
+    "cafelearn.mixture",
     "cafelearn.persistence",
     "cafelearn.plotting",
     "cafelearn.report",

@@ -159,7 +159,8 @@ class TestScalers:
     def test_standard_scaler(self, small):
         X = small.copy()
         X[:300, 1] = np.nan
-        cafe = CAFE(3, p=2.0, scaling="standard", n_init=2, n_permutations=0, random_state=0)
+        settings = {"selection": "likelihood", "n_permutations": 0, "random_state": 0}
+        cafe = CAFE(3, p=2.0, scaling="standard", n_init=2, **settings)
         found, expected = cafe.fit(blocks_of(X, 170)).scaler_, StandardScaler().fit(X)
         np.testing.assert_allclose(found.mean_, expected.mean_)
         np.testing.assert_allclose(found.scale_, expected.scale_)
@@ -174,6 +175,7 @@ class TestCAFE:
         X = with_gaps(make_blobs(2 * CHUNK + 300, M, 3, seed=2)[0].astype(dtype))
         cafe = CAFE(
             3,
+            selection="likelihood",
             scaling=None,
             p=(1.5, 2.0),
             dispersion_offset=("mean", "fixed"),
@@ -190,11 +192,18 @@ class TestCAFE:
             for model, there in zip(one.models_, other.models_, strict=True):
                 same_bits(model, there)
 
-    @pytest.mark.parametrize("rescaling", ["distances", "origin", "centroid"])
-    def test_same_as_in_memory(self, small, rescaling):
+    @pytest.mark.parametrize(
+        ("selection", "rescaling"),
+        [
+            *(("likelihood", name) for name in ("distances", "origin", "centroid")),
+            *(("mixture", name) for name in ("memberships", "distances", "origin")),
+        ],
+    )
+    def test_same_as_in_memory(self, small, selection, rescaling):
         cafe = CAFE(
             3,
             n_components=3,
+            selection=selection,
             rescaling=rescaling,
             scaling=("range", "standard", MinMaxScaler()),
             p=(1.5, 2.0),
@@ -209,7 +218,35 @@ class TestCAFE:
             here, there = getattr(one, name)(small), getattr(other, name)(lazy).compute()
             assert np.isfinite(there).all()
             np.testing.assert_allclose(here, there, atol=1e-9)
-        assert one._structure == pytest.approx(other._structure)
+        if selection == "likelihood":
+            assert one._structure == pytest.approx(other._structure)
+            return
+        assert one._answer == other._answer
+        np.testing.assert_allclose(one.predict_proba(small), other.predict_proba(lazy))
+        # The features of the rows of the fit are those that `transform` computes.
+        whole = clone(cafe).set_params(extractor=None, n_components=None).fit(small)
+        np.testing.assert_allclose(whole.transform(small), one.rescale(small))
+        np.testing.assert_allclose(one.extractor_.mean_, one.rescale(small).mean(axis=0))
+
+    @pytest.mark.parametrize("rows", [600, 130, 25])
+    def test_mixture_in_any_blocks(self, small, rows):
+        cafe = CAFE(3, n_init=2, random_state=0)
+        one, other = clone(cafe).fit(small), clone(cafe).fit(blocks_of(small, rows))
+        np.testing.assert_array_equal(one.labels_, other.labels_.compute())
+        np.testing.assert_allclose(one.rescale(small), other.rescale(small), atol=1e-9)
+        np.testing.assert_allclose(one.feature_weights_, other.feature_weights_)
+
+    def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
+        from cafelearn._dask import cafe as module
+
+        few = module.SETTINGS._replace(search_rows=100)
+        monkeypatch.setattr(module, "SETTINGS", few)
+        rare = np.r_[np.full(598, np.nan), [1.0, 2.0]]
+        X = np.column_stack([small, rare])
+        cafe = CAFE(3, n_init=2, p=2.0, random_state=0).fit(blocks_of(X, 150))
+        assert (cafe.relevance_[:, 6] == 0).all()
+        for found in (cafe.transform(X), cafe.feature_weights_, cafe.cluster_centers_):
+            assert np.isfinite(found).all()
 
     def test_starts_from_filled_rows_are_refined(self, small, monkeypatch):
         from cafelearn._dask import cafe as module
@@ -221,7 +258,8 @@ class TestCAFE:
             return fit(*args, filled_starts=filled_starts)
 
         monkeypatch.setattr(module, "fit_models", record)
-        cafe = CAFE(3, p=2.0, n_init=2, n_permutations=0, random_state=0)
+        cafe = CAFE(3, selection="likelihood", p=2.0, n_init=2, random_state=0)
+        cafe.set_params(n_permutations=0)
         cafe.fit(blocks_of(small, 200))
         assert calls == [False, True]
         cafe.fit(blocks_of(np.nan_to_num(small), 200))
@@ -233,7 +271,8 @@ class TestCluster:
         distributed = pytest.importorskip("distributed")
         options = {"n_init": 2, "max_iter": 5, "random_state": 0}
         model = MinkowskiWeightedKMeans(4, p=1.4, subsample=600, **options)
-        cafe = CAFE(4, scaling=None, p=2.0, n_permutations=0, **options)
+        settings = {"selection": "likelihood", "n_permutations": 0}
+        cafe = CAFE(4, scaling=None, p=2.0, **settings, **options)
         here, chosen = clone(model).fit(tall), clone(cafe).fit(tall)
         with (
             distributed.LocalCluster(

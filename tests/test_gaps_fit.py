@@ -24,6 +24,7 @@ from cafelearn.persistence import load_model, save_model
 from cafelearn.theory import certificate
 
 QUICK = {"n_init": 3, "random_state": 0}
+HARD = {"selection": "likelihood"}
 
 
 def make_rows(seed=0, n=90, m=5, share=0.25, dtype=np.float64):
@@ -273,20 +274,30 @@ class TestInputs:
 
 
 class TestCAFE:
-    @pytest.mark.parametrize("rescaling", ["distances", "origin", "centroid"])
-    def test_features(self, rescaling):
+    @pytest.mark.parametrize("selection", ["mixture", "likelihood"])
+    @pytest.mark.parametrize("rescaling", ["auto", "distances", "origin", "centroid"])
+    def test_features(self, rescaling, selection):
         X, y, _ = make_rows()
-        cafe = CAFE(3, rescaling=rescaling, **QUICK)
+        cafe = CAFE(3, rescaling=rescaling, selection=selection, **QUICK)
         features = cafe.fit_transform(X)
         assert np.isfinite(features).all()
         np.testing.assert_array_equal(features, cafe.transform(X))
         np.testing.assert_array_equal(cafe.predict(X), cafe.labels_)
         assert adjusted_rand_score(y, cafe.labels_) > 0.9
-        assert cafe.diagnosis_ == []
+        assert not any(finding.severity == "severe" for finding in cafe.diagnosis_)
+
+    def test_gaps_are_filled_by_the_probabilities(self):
+        X, _, _ = make_rows()
+        cafe = CAFE(3, **QUICK).fit(X)
+        filled = np.where(np.isnan(X), cafe.predict_proba(X) @ cafe.cluster_centers_, X)
+        rows = cafe.transform(X)[:, :5]
+        slope = np.array([np.polyfit(a, b, 1) for a, b in zip(filled.T, rows.T, strict=True)])
+        np.testing.assert_allclose(filled * slope[:, 0] + slope[:, 1], rows, atol=1e-9)
+        np.testing.assert_allclose(np.where(np.isnan(X), 0, rows).mean(axis=0), 0, atol=1e-9)
 
     def test_gaps_are_filled_with_the_centre(self):
         X, _, _ = make_rows()
-        cafe = CAFE(3, extractor=None, rescaling="centroid", **QUICK).fit(X)
+        cafe = CAFE(3, extractor=None, rescaling="centroid", **HARD, **QUICK).fit(X)
         filled = np.where(np.isnan(X), cafe.cluster_centers_[cafe.labels_], X)
         gaps = np.isnan(X)
         z = cafe.model_.cluster_centers_[cafe.labels_]
@@ -298,7 +309,7 @@ class TestCAFE:
 
     def test_distances_are_those_of_the_gaps(self):
         X, _, _ = make_rows()
-        cafe = CAFE(3, extractor=None, **QUICK).fit(X)
+        cafe = CAFE(3, extractor=None, **HARD, **QUICK).fit(X)
         shortest, _, scale = cafe._distance_scales
         found = np.exp(cafe.rescale(X)[:, 5:] * scale) - shortest
         expected = cafe.model_.transform(cafe.scaler_.transform(X))
@@ -339,7 +350,7 @@ class TestCAFE:
 
     def test_explanation(self):
         X, _, _ = make_rows()
-        cafe = CAFE(3, **QUICK).fit(X)
+        cafe = CAFE(3, **HARD, **QUICK).fit(X)
         row = int(np.flatnonzero(np.isnan(X).any(axis=1))[0])
         found = explain(cafe, X, row)
         p = found.attrs["p"]

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder, TabularCAFE
 from cafelearn._candidates import Candidate
@@ -186,7 +187,8 @@ def test_score_of_a_category_is_that_of_one_feature():
 
 def test_tabular_groups_categories_by_default():
     frame, _ = table()
-    model = TabularCAFE(CAFE(3, n_init=3, random_state=0)).fit(frame)
+    cafe = CAFE(3, selection="likelihood", n_init=3, random_state=0)
+    model = TabularCAFE(cafe).fit(frame)
     assert model.weights_frame().columns.tolist() == ["age", "noise", "plan", "city"]
     assert model.cafe_.feature_groups_.tolist().count("city") == 8
     found = explain(model, frame, 0)
@@ -200,6 +202,21 @@ def test_tabular_groups_categories_by_default():
     assert words.str.contains(r"plan: \w+ \d+% \(overall \d+%\)").any()
     apart = TabularCAFE(CAFE(3, n_init=1), group_categories=False).fit(frame)
     assert "plan=free" in apart.weights_frame().columns
+
+
+def test_groups_of_the_mixture():
+    """A category is one variable of the mixture: equal in all columns, or in none."""
+    frame, z = table()
+    model = TabularCAFE(CAFE(3, n_init=3, random_state=0)).fit(frame)
+    assert model.weights_frame().columns.tolist() == ["age", "noise", "plan", "city"]
+    assert adjusted_rand_score(z, model.labels_) > 0.6
+    groups = model.cafe_.feature_groups_
+    for name in ("plan", "city"):
+        roles = model.relevance_[:, groups == name]
+        assert (roles == roles[:, :1]).all()
+    assert (model.relevance_[:, groups == "plan"] > 0).any()
+    found = explain(model, frame, 0)
+    assert sorted(found.index) == ["age", "city", "noise", "plan"]
 
 
 def test_groups_survive_a_file(tmp_path):

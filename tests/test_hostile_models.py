@@ -3,6 +3,8 @@
 import io
 import json
 import zipfile
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._model_checks import SHAPES
 from cafelearn._tabular import TabularCAFE
+from cafelearn.mixture import Mixture, checks
 from cafelearn.persistence import (
     HEADER,
     TRUSTED,
@@ -33,12 +36,33 @@ def mwkmeans():
 
 
 def cafe(**options):
-    return CAFE(2, **(OPTIONS | options)).fit(X)
+    return CAFE(2, **(OPTIONS | {"selection": "likelihood"} | options)).fit(X)
+
+
+@cache
+def fitted_mixture():
+    """A CAFE with a mixture of columns of all kinds."""
+    rng = np.random.default_rng(1)
+    y = np.arange(160) % 2
+    table = pd.DataFrame(rng.normal(size=(160, 4)) + 4 * y[:, None], columns=list("abcd"))
+    table["b"] += 2 * table["a"]
+    table["c"] = np.where(rng.random(160) < 0.4, 0.0, table["c"])  # an atom
+    table["d"] = np.where(rng.random(160) < 0.2, np.nan, table["d"])
+    table["e"] = rng.normal(scale=0.5, size=160) + 8 * rng.integers(2, size=160)  # two modes
+    table[["k=0", "k=1", "k=2"]] = np.eye(3)[rng.integers(2, size=160) + y]
+    found = CAFE(2, n_init=1, p=2.0, random_state=0).fit(table)
+    assert len(found.mixture_._fitted.columns.marginals.mode_column)
+    assert len(found.mixture_._fitted.parameters.block)
+    return found
+
+
+def mixture():
+    return deepcopy(fitted_mixture())
 
 
 def tabular():
     table = X.assign(kind=np.where(np.arange(60) % 3, "a", "b"))
-    return TabularCAFE(CAFE(2, **OPTIONS)).fit(table)
+    return TabularCAFE(CAFE(2, selection="likelihood", **OPTIONS)).fit(table)
 
 
 def load(model, tmp_path):
@@ -71,7 +95,17 @@ def test_sound_models_are_loaded(options, tmp_path):
     np.testing.assert_array_equal(load(model, tmp_path).transform(X), model.transform(X))
 
 
-@pytest.mark.parametrize("model", [mwkmeans, tabular, lambda: RangeScaler().fit(X)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        mwkmeans,
+        tabular,
+        lambda: RangeScaler().fit(X),
+        mixture,
+        lambda: mixture().mixture_,
+        lambda: CAFE(1, selection="mixture", **OPTIONS).fit(X),
+    ],
+)
 def test_other_sound_models_are_loaded(model, tmp_path):
     load(model(), tmp_path)
 
@@ -141,6 +175,194 @@ def test_parts_that_do_not_fit_are_refused(attribute, value, tmp_path):
     setattr(inside.cafe_, attribute, value)
     with pytest.raises(ModelFileError):
         load(inside, tmp_path)
+
+
+RECORDS = {
+    "no dictionary": 3,
+    "nothing": {},
+    "a number instead of a list": {"scaling": 1},
+    "scalings that are numbers": {"scaling": [1.0] * 16},
+    "exponents of text": {"p": ["2"] * 16},
+    "an objective of text": {"objective": ["small"] * 16},
+    "a dictionary in a list": {"score": [{}] * 16},
+    "offsets in lists": {"dispersion_offset": [[]] * 16},
+    "sizes of text": {"smallest": ["1"] * 16},
+    "an agreement that is missing": {"agreement": [None] * 16},
+    "another number of rows": {"p": [2.0]},
+    "nobody chosen": {"chosen": [False] * 16},
+    "all chosen": {"chosen": [True] * 16},
+}
+
+
+@pytest.mark.parametrize("value", RECORDS.values(), ids=RECORDS)
+@pytest.mark.parametrize("make", [lambda: cafe(), mixture], ids=["cafe", "mixture"])
+def test_damaged_candidates_are_refused(make, value, tmp_path):
+    model = make()
+    count = len(model.models_)
+    if isinstance(value, dict) and value:
+        value = {
+            name: column[:count] if isinstance(column, list) else column
+            for name, column in value.items()
+        }
+        value = model._candidates | value
+    model._candidates = value
+    with pytest.raises(ModelFileError, match="candidates_ of CAFE") as raised:
+        load(model, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+ANSWERS = {
+    "no dictionary": [1],
+    "an unknown verdict": {"verdict": "perhaps"},
+    "a verdict in a list": {"verdict": ["none"]},
+    "a gain of text": {"gain": "much"},
+    "an infinite gain": {"gain": float("inf")},
+    "no stability": {"stability": None},
+    "clusters that are no list": {"clusters": 1.0},
+    "too few clusters": {"clusters": [0.5]},
+    "clusters of text": {"clusters": ["a", "b"]},
+    "a stability above 1": {"clusters": [1.0, 7.0]},
+    "isolated rows of text": {"isolated": "few"},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("value", ANSWERS.values(), ids=ANSWERS)
+def test_damaged_answers_are_refused(value, tmp_path):
+    model = mixture()
+    model._answer = model._answer | value if isinstance(value, dict) else value
+    with pytest.raises(ModelFileError, match="the answer of CAFE") as raised:
+        load(model, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def state_changes():
+    """Yield places in the state of a mixture, and how to damage them."""
+    tables = {
+        ("columns",): checks.COLUMNS,
+        ("columns", "powers"): checks.POWERS,
+        ("columns", "marginals"): checks.MARGINALS,
+        ("parameters",): checks.PARAMETERS,
+    }
+    yield ("columns",), "missing", None
+    yield ("columns",), "text", lambda value: "text"
+    for table, arrays in tables.items():
+        for name, (kind, _, _) in arrays.items():
+            where = (*table, name)
+            yield where, "missing", None
+            yield where, "text", lambda value: "text"
+            yield where, "longer", lambda value: np.concatenate([value, value[:1]])
+            yield where, "flat", lambda value: value[None]
+            yield where, "text inside", lambda value: value.astype(str)
+            if kind == "f" and name not in ("event_value", "cuts"):
+                yield where, "NaN", lambda value: np.full_like(value, np.nan)
+                yield where, "infinite", lambda value: np.full_like(value, np.inf)
+            if kind == "i":
+                yield where, "beyond", lambda value: np.full_like(value, 99)
+                yield where, "negative", lambda value: value - 100
+            if name in POSITIVE:
+                yield where, "zero", np.zeros_like
+    yield ("parameters", "covariance"), "negative", lambda value: -value
+    yield ("parameters", "log_weight"), "no sum", lambda value: value - 3
+    yield ("parameters", "log_ratio"), "no sum", lambda value: value + 3
+    yield ("parameters", "mean"), "overflow", lambda value: value + 1e300
+    yield ("parameters", "n_parameters"), "infinite", lambda value: float("inf")
+    yield ("parameters", "log_prior"), "NaN", lambda value: float("nan")
+    yield ("columns", "event_share"), "no sum", lambda value: value / 3
+    yield ("columns", "marginals", "mode_share"), "no sum", lambda value: value / 3
+    yield ("columns", "marginals", "cuts"), "not sorted", lambda value: -value
+    yield ("columns", "place"), "repeated", np.zeros_like
+    yield ("columns", "low"), "high", lambda value: value + 1e9
+    yield ("family", "covariance"), "unknown", lambda value: "round"
+    yield ("family", "tails"), "number", lambda value: 3
+
+
+POSITIVE = ("units", "width", "scale", "deviation", "variance")
+CHANGES = list(state_changes())
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["in a CAFE", "alone"])
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [(where, change) for where, _, change in CHANGES],
+    ids=[f"{'.'.join(where)}-{word}" for where, word, _ in CHANGES],
+)
+def test_damaged_mixtures_are_refused(where, change, inside, tmp_path):
+    model = mixture()
+    table = model.mixture_._state
+    *path, name = where
+    for part in path:
+        table = table[part]
+    if change is None:
+        del table[name]
+    else:
+        table[name] = change(table[name])
+    with pytest.raises(ModelFileError, match="the mixture is damaged") as raised:
+        load(model if inside else model.mixture_, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+MIXTURES = {
+    "no state": ("_state", None),
+    "a state of text": ("_state", "text"),
+    "narrow means": ("means_", np.zeros((2, 1))),
+    "more means": ("means_", np.zeros((3, 8))),
+    "means that are NaN": ("means_", np.full((2, 8), np.nan)),
+    "no shares": ("weights_", np.zeros(2)),
+    "more components": ("n_components", 3),
+    "another width": ("n_features_in_", 5),
+    "labels beyond": ("labels_", np.full(160, 2, dtype=np.int32)),
+    "a spread of 0": ("_spread", np.zeros(8)),
+    "no centre": ("_center", None),
+    "peaks of others": ("_peaks", np.zeros(3)),
+    "a scale of text": ("_root_scale", "1"),
+    "columns of text": ("_n_varying", "1"),
+    "infinite iterations": ("n_iter_", float("inf")),
+    "a bound that is NaN": ("lower_bound_", float("nan")),
+    "groups of others": ("feature_groups_", np.array(["a"])),
+    "an unknown covariance": ("covariance", "round"),
+}
+
+
+@pytest.mark.parametrize(("attribute", "value"), MIXTURES.values(), ids=MIXTURES)
+def test_mixtures_with_attributes_that_do_not_fit_are_refused(attribute, value, tmp_path):
+    model = mixture()
+    setattr(model.mixture_, attribute, value)
+    for damaged in (model, model.mixture_):
+        with pytest.raises(ModelFileError) as raised:
+            load(damaged, tmp_path)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("mixture_", None),
+        ("mixture_", RangeScaler().fit(X)),
+        ("selection", "likelihood"),
+        ("selection", "agreement"),
+        ("rescaling", "distances"),
+        ("extractor_", PCA(1).fit(X)),
+        ("extractor", "pca"),
+        ("n_components", 2),
+    ],
+    ids=str,
+)
+def test_cafes_with_mixtures_that_do_not_fit_are_refused(attribute, value, tmp_path):
+    model = mixture().set_params(rescaling="memberships")
+    setattr(model, attribute, value)
+    with pytest.raises(ModelFileError) as raised:
+        load(model, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_mixture_of_another_cafe_is_refused(tmp_path):
+    model = mixture()
+    model.mixture_ = Mixture(3, random_state=0).fit(
+        np.random.default_rng(0).normal(size=(90, 8))
+    )
+    with pytest.raises(ModelFileError, match="does not match its feature_weights_"):
+        load(model, tmp_path)
 
 
 def test_a_scaler_of_range_zero_is_refused(tmp_path):

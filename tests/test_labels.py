@@ -17,7 +17,11 @@ X = np.random.default_rng(0).normal(size=(30, 3))
 
 def candidates(**settings):
     every = {"scaling": "range", "weighting": "cluster", "dispersion_offset": "mean", "p": 2.0}
-    return CAFE(2, n_init=1, random_state=0, **every | settings).fit(X).candidates_
+    return (
+        CAFE(2, selection="likelihood", n_init=1, random_state=0, **every | settings)
+        .fit(X)
+        .candidates_
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def test_names(settings, names):
 
 
 def test_names_are_distinct_by_default():
-    frame = CAFE(2, n_init=1, random_state=0).fit(X).candidates_
+    frame = CAFE(2, selection="likelihood", n_init=1, random_state=0).fit(X).candidates_
     names = candidate_names(frame)
     assert len(set(names)) == len(frame)
     assert "range, mean, p = 2" in names
@@ -62,7 +66,7 @@ def test_names_are_distinct_by_default():
 
 
 def test_the_family_of_the_chosen_one():
-    frame = CAFE(2, n_init=1, random_state=0).fit(X).candidates_
+    frame = CAFE(2, selection="likelihood", n_init=1, random_state=0).fit(X).candidates_
     for position in range(len(frame)):
         frame["chosen"] = np.arange(len(frame)) == position
         assert chosen_position(frame) == position

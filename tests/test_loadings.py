@@ -22,6 +22,7 @@ def frame():
 
 
 def fit(frame, extractor="pca", rescaling="distances", **settings):
+    settings = {"selection": "likelihood"} | settings
     cafe = CAFE(3, n_components=2, extractor=extractor, rescaling=rescaling, **QUICK | settings)
     return cafe.fit(frame)
 
@@ -53,6 +54,17 @@ class TestLinear:
             made = (scaled[members] - scaled[members[0]]) @ loadings.loc[l].to_numpy()
             expected = features[members] - features[members[0]]
             np.testing.assert_allclose(made, expected, atol=1e-8)
+
+
+def test_memberships(frame):
+    cafe = fit(frame, selection="mixture", rescaling="auto")
+    loadings = cafe.loadings_
+    parts = ("membership in cluster", "log density in cluster")
+    more = [f"{part} {l}" for part in parts for l in range(3)]
+    assert loadings.index.tolist() == [*frame, *more]
+    inputs, features = cafe.rescale(frame), cafe.transform(frame)
+    made = (inputs - inputs[0]) @ loadings.to_numpy()
+    np.testing.assert_allclose(made, features - features[0], atol=1e-8)
 
 
 def test_nmf_has_its_parts(frame):
@@ -90,7 +102,7 @@ def test_not_fitted():
 
 def test_of_a_table():
     table = customers()
-    model = TabularCAFE(CAFE(2, **QUICK)).fit(table)
+    model = TabularCAFE(CAFE(2, n_components=3, **QUICK)).fit(table)
     pd.testing.assert_frame_equal(model.loadings_, model.cafe_.loadings_)
     assert "plan=free" in model.loadings_.index
     display = LoadingsDisplay.from_estimator(model)

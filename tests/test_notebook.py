@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, TabularCAFE
+from cafelearn._labels import answer_words, mixture_words
 
 pytestmark = pytest.mark.filterwarnings("ignore::cafelearn.diagnosis.DiagnosisWarning")
 ATTACK = "<img src=x onerror=alert(1)>"
@@ -27,8 +28,9 @@ def estimators():
     quick = {"p": 2.0, "n_init": 2, "n_permutations": 2, "random_state": 0}
     weighted = quick | {"weighting": "cluster", "scaling": "range"}
     return [
-        CAFE(3, **weighted),
-        TabularCAFE(CAFE(3, **weighted)),
+        CAFE(3, **quick),
+        CAFE(3, selection="likelihood", **weighted),
+        TabularCAFE(CAFE(3, selection="likelihood", **weighted)),
         MinkowskiWeightedKMeans(3, n_init=2, random_state=0),
     ]
 
@@ -47,8 +49,12 @@ class TestEstimators:
         tree = summary(html)
         said = "".join(tree.itertext())
         assert f"{type(model).__name__}: 3 clusters of 90 rows, 15 features" in said
-        assert "best of 2 starts" in said
-        assert "one weight per cluster and feature" in said
+        if hasattr(model, "mixture_"):
+            assert said.index(answer_words(model)) < said.index("3 clusters of 90")
+            assert mixture_words(model.mixture_) in said
+        else:
+            assert "best of 2 starts" in said
+            assert "one weight per cluster and feature" in said
         sizes = np.bincount(model.labels_)
         texts = [text.text for text in tree.iter("text")]
         assert [str(size) for size in sizes] == texts[3:8:2]

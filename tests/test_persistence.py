@@ -18,6 +18,7 @@ from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn._files import atomic_directory, atomic_path, check_output
 from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
+from cafelearn.mixture import Mixture
 from cafelearn.persistence import HEADER, ModelFileError, _pack, load_model, save_model
 
 X = load("iris").frame.drop(columns="target")
@@ -47,11 +48,18 @@ def saved(model, tmp_path):
         {"p": np.array([1.5, 2.0])},
         {"p": [np.float64(1.5)], "dispersion_offset": np.float64(0.5)},
         {"init": X.to_numpy()[::60], "scaling": None},
+        *({"rescaling": name} for name in ("memberships", "distances", "origin")),
+        {"n_clusters": [2, 3], "n_components": None},
+        {"extractor": None, "n_components": None},
     ],
     ids=str,
 )
-def test_cafe_survives(options, tmp_path):
-    cafe = CAFE(3, **({"n_components": 2, "n_init": 2, "random_state": 0} | options)).fit(X)
+@pytest.mark.parametrize("selection", ["mixture", "likelihood"])
+def test_cafe_survives(options, selection, tmp_path):
+    if selection != "mixture" and options.get("rescaling") == "memberships":
+        pytest.skip("there are none")
+    defaults = {"n_clusters": 3, "n_components": 2, "n_init": 2, "random_state": 0}
+    cafe = CAFE(**(defaults | {"selection": selection} | options)).fit(X)
     again = load_model(save_model(cafe, tmp_path / "cafe.skops"))
     np.testing.assert_array_equal(again.transform(X), cafe.transform(X))
     np.testing.assert_array_equal(again.labels_, cafe.labels_)
@@ -61,6 +69,11 @@ def test_cafe_survives(options, tmp_path):
     assert again.model_ is again.models_[cafe.models_.index(cafe.model_)]
     pd.testing.assert_frame_equal(again.candidates_, cafe.candidates_)
     assert type(again.p_) is float
+    if cafe.selection == "mixture":
+        np.testing.assert_array_equal(again.predict_proba(X), cafe.predict_proba(X))
+        np.testing.assert_array_equal(again.relevance_, cafe.relevance_)
+        assert again._answer == cafe._answer
+    assert again.diagnosis_ == cafe.diagnosis_
     assert list(again.feature_names_in_) == list(X.columns)
     pd.testing.assert_frame_equal(again.weights_frame(), cafe.weights_frame())
 
@@ -76,6 +89,43 @@ def test_other_models_survive(tmp_path):
         again = load_model(save_model(fitted, tmp_path / f"{number}.skops"))
         np.testing.assert_array_equal(again.transform(data), fitted.transform(data))
     pd.testing.assert_frame_equal(again.encode(table), tabular.encode(table))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_components": 1},
+        {"covariance": ["lowrank", "tied"], "tails": True, "background": False},
+        {"covariance": "independent", "feature_groups": list("aabb")},
+    ],
+    ids=str,
+)
+def test_mixtures_survive(options, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = X.assign(
+        few=rng.integers(3, size=150), gaps=np.where(rng.random(150) < 0.3, np.nan, 1)
+    )
+    rows = X if "feature_groups" in options else rows
+    mixture = Mixture(**({"n_components": 3, "random_state": 0} | options)).fit(rows)
+    again = load_model(save_model(mixture, tmp_path / "mixture.skops"))
+    np.testing.assert_array_equal(again.score_samples(rows), mixture.score_samples(rows))
+    np.testing.assert_array_equal(again.predict_proba(rows), mixture.predict_proba(rows))
+    for one, other in zip(again.sample(20), mixture.sample(20), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.covariances_, mixture.covariances_)
+
+
+@pytest.mark.parametrize("name", ["default", "auto"])
+def test_files_of_the_first_version(name):
+    """They have no mixture, other columns in `n_clusters_table_` and other defaults."""
+    cafe = load_model(Path(__file__).parent / "data" / f"cafe_{name}.skops")
+    assert (cafe.selection, cafe.rescaling) == ("likelihood", "distances")
+    assert cafe.transform(X).shape == (150, 2)
+    np.testing.assert_array_equal(cafe.predict(X), cafe.labels_)
+    assert cafe.diagnosis_ == []
+    assert (cafe.n_clusters_table_ is None) == (name == "default")
+    assert not hasattr(cafe, "predict_proba")
 
 
 def test_float32_survives(tmp_path):
@@ -102,7 +152,8 @@ class TestWhatCannotBeSaved:
 
     def test_an_extractor_with_state_that_no_file_holds(self, tmp_path):
         # UMAP has generators inside.
-        cafe = CAFE(3, p=2.0, scaling="range", n_init=1, random_state=0).fit(X)
+        settings = {"n_components": 2, "n_init": 1, "random_state": 0}
+        cafe = CAFE(3, p=2.0, scaling="range", **settings).fit(X)
         cafe.extractor_.left = (row for row in ())
         with pytest.raises(ModelFileError, match="cannot save this CAFE with PCA and Range"):
             save_model(cafe, tmp_path / "m.skops")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, plotting
@@ -24,6 +25,7 @@ from cafelearn.plotting import (
     ExplanationDisplay,
     LoadingsDisplay,
     NoisePairsDisplay,
+    NumberOfClustersDisplay,
     ObjectiveDisplay,
     WeightsDisplay,
 )
@@ -61,6 +63,29 @@ def test_styles_differ_beyond_the_colours():
     assert group_style(8) == {"color": COLORS[0], "marker": MARKERS[1]}
 
 
+NUMBERS = pd.DataFrame(
+    {
+        "gain": [0.0, 90.0, 85.0, 95.0],
+        "counts": [True, True, True, False],
+        "tied": [False, False, True, False],
+        "chosen": [False, True, False, False],
+    },
+    index=[1, 2, 3, 4],
+)
+
+
+def test_gains_of_the_numbers_of_clusters():
+    display = NumberOfClustersDisplay(NUMBERS).plot()
+    assert display.line_.get_xydata().tolist() == [[1, 0], [2, 90], [3, 85], [4, 95]]
+    assert [line.get_xdata()[0] for line in display.chosen_] == [2]
+    assert display.tied_.get_xydata().tolist() == [[3, 85]]
+    assert display.tiny_.get_xydata().tolist() == [[4, 95]]
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["chosen", "nearly as good", "tiny clusters"]
+    with pytest.raises(ValueError, match="gain not found"):
+        NumberOfClustersDisplay(NUMBERS.drop(columns="gain"))
+
+
 def every_display(cafe, X, y):
     """A display of each kind, not drawn, and the number of its panels."""
     return [
@@ -74,6 +99,7 @@ def every_display(cafe, X, y):
         (LoadingsDisplay(cafe.loadings_.loc[:1]), 2),
         (LoadingsDisplay(cafe.loadings_.loc[0]), 1),
         (ExplanationDisplay(explain(cafe, X, 3)), 1),
+        (NumberOfClustersDisplay(NUMBERS), 1),
     ]
 
 
@@ -184,8 +210,11 @@ class TestEveryEstimator:
         shown = [label.get_text() for label in display.ax_.get_xticklabels()]
         assert shown == [*"abcd", "kind"]
         display = EmbeddingDisplay.from_estimator(model, frame)
-        np.testing.assert_array_equal(display.features, model.transform(frame))
         np.testing.assert_array_equal(display.labels, model.labels_)
+        expected = PCA(2, random_state=0).fit_transform(model.transform(frame))
+        shown = display.features[:, :2]
+        np.testing.assert_allclose(np.abs(shown), np.abs(expected), atol=1e-6)
+        assert display.ax_.get_xlabel().startswith("component 1 (")
         assert len(AgreementDisplay.from_estimator(model).names) == 6
         assert 2.0 in ObjectiveDisplay.from_estimator(model).paths
 

@@ -18,7 +18,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, PAPER
-from cafelearn._labels import candidate_names, family_positions, settings_words
+from cafelearn._labels import (
+    ROLES,
+    candidate_names,
+    family_positions,
+    mixture_words,
+    settings_words,
+)
 from cafelearn.diagnosis import Finding
 from cafelearn.experiments.compare import compare
 from cafelearn.experiments.published import published
@@ -293,9 +299,17 @@ class TestFitReport:
         table = page.frame("numbers-table")
         assert table["clusters"].tolist() == ["1", "2", "3"]
         found = cafe.n_clusters_table_
-        assert float(table["stability"].iloc[1]) == pytest.approx(found.loc[2, "stability"])
-        assert table["stability"].iloc[0] == ""
+        gains = table["gain"].str.replace(",", "").astype(float)
+        np.testing.assert_allclose(gains, found["gain"], atol=0.05)
+        assert table["note"][1] == "chosen"
         assert "numbers-table" not in report.tables
+        assert "No problems found." in page.text
+        cafe._numbers["table"]["tied"][2] = True
+        page = read(write_fit_report(cafe, X, tmp_path / "tied.html"))
+        assert page.text.count("2 clusters (3 nearly as good), high confidence: the rows") == 1
+        assert page.frame("numbers-table")["note"][2].startswith("nearly as good")
+        assert "3 clusters are nearly as good as the 2 that were chosen" in page.text
+        assert "No problems found." not in page.text
         cafe = CAFE([2, 5], p=2, n_init=2, random_state=0).fit(X)
         page = read(write_fit_report(cafe, X, tmp_path / "listed.html"))
         assert "2 and 5 were tried" in page.text
@@ -335,6 +349,7 @@ def several(fitted, tmp_path_factory):
         dispersion_offset=("mean", 0.5),
         weighting=("cluster", "uniform"),
         n_init=2,
+        selection="likelihood",
         random_state=0,
     ).fit(X)
     return cafe, read(write_fit_report(cafe, X, tmp_path_factory.mktemp("many") / "a.html"))
@@ -403,11 +418,75 @@ class TestManyCandidates:
 
     def test_uniform_weights(self, fitted, tmp_path):
         _, X, _ = fitted
-        cafe = CAFE(3, weighting="uniform", p=2.0, scaling="range", n_init=2).fit(X)
+        settings = {"weighting": "uniform", "scaling": "range", "selection": "likelihood"}
+        cafe = CAFE(3, p=2.0, n_init=2, **settings).fit(X)
         page = read(write_fit_report(cafe, X, tmp_path / "a.html"))
         assert "Uniform weights were chosen: all weights are equal." in page.text
-        assert "uniform weights were chosen" in page.text
+        assert "this clustering has uniform weights" in page.text
         assert "does not hold" not in page.frame("certificate-table")["verdict"].tolist()
+
+
+@pytest.fixture(scope="module")
+def mixed(fitted, tmp_path_factory):
+    """A fit of a mixture, and its report."""
+    _, X, y = fitted
+    cafe = CAFE(3, n_init=2, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("mixed") / "a.html"
+    return cafe, read(write_fit_report(cafe, X, path, y=y))
+
+
+class TestMixture:
+    def test_the_answer_comes_first(self, mixed):
+        cafe, page = mixed
+        said = f"3 clusters, {cafe.confidence_} confidence: the rows form separate clusters"
+        assert said in page.text
+        assert page.text.index(said) < page.text.index("Summary of the fit")
+        assert f"{cafe.confidence_} confidence" in page.text
+        assert f"{cafe.stability_:.2f} stability" in page.text
+
+    def test_the_mixture_in_words(self, mixed):
+        cafe, page = mixed
+        assert mixture_words(cafe.mixture_) in page.text
+        assert "It started from 12 candidates of Minkowski weighted k-means" in page.text
+        assert "the second cluster is more than half as likely as the first" in page.text
+
+    def test_roles(self, mixed):
+        cafe, page = mixed
+        cells = {row[0]["text"]: row[1:] for row in page.tables["weights-table"][1:]}
+        for v, name in enumerate(cafe.feature_names_in_):
+            roles = [cell["data-extra"] for cell in cells[name]]
+            assert roles == [ROLES[role] for role in cafe.relevance_[:, v]]
+
+    def test_principal_components_are_drawn(self, mixed, fitted):
+        cafe, page = mixed
+        points = json.loads(page.json["points"])
+        names = [axis["name"] for axis in points["axes"]]
+        assert names[:2] == ["principal component 1", "principal component 2"]
+        assert "no features were extracted" in page.text
+        expected = PCA(2, random_state=0).fit_transform(cafe.transform(fitted[1]))[:, 0]
+        values = np.array(points["axes"][0]["values"])
+        np.testing.assert_allclose(np.abs(values), np.abs(expected), atol=1e-3)
+
+    def test_candidates_are_starts(self, mixed):
+        _, page = mixed
+        assert "are starts of the mixture" in page.text
+        assert "checked on the best candidate of the starts, not on the mixture" in page.text
+        table = page.frame("candidates-table")
+        assert len(table) == 12
+        assert table["candidate"].str.endswith(" (best)").sum() == 1
+        assert "chosen" not in " ".join(table["candidate"])
+
+    def test_code(self, mixed):
+        assert "shares = cafe.predict_proba(new_rows)" in mixed[1].text
+
+    def test_second_clusters(self, mixed, fitted):
+        cafe, page = mixed
+        share = cafe.predict_proba(fitted[1])
+        table = page.frame("doubtful-table").set_index("row")
+        for row in table.index[:5]:
+            order = np.argsort(-share[fitted[1].index.get_loc(row)])
+            assert table.loc[row, "cluster"] == f"cluster {order[0]}"
+            assert table.loc[row, "second cluster"] == f"cluster {order[1]}"
 
 
 def runs_of(n_versions=3, seed=0, **changes):
@@ -612,7 +691,8 @@ class TestLargeData:
     def test_many_features(self, tmp_path):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 3000))
-        cafe = CAFE(4, n_components=2, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        quick = {"selection": "likelihood", "n_init": 1, "max_iter": 3, "random_state": 0}
+        cafe = CAFE(4, n_components=2, p=2.0, **quick).fit(X)
         start = time.perf_counter()
         path = write_fit_report(cafe, X, tmp_path / "a.html")
         assert time.perf_counter() - start < 20
@@ -632,7 +712,7 @@ class TestLargeData:
 
     def test_many_rows(self, tmp_path):
         X, y = make_blobs(60_000, 5, 3, n_noise=1)
-        cafe = CAFE(3, p=2.0, n_init=1, random_state=0).fit(X)
+        cafe = CAFE(3, p=2.0, n_init=1, selection="likelihood", random_state=0).fit(X)
         start = time.perf_counter()
         path = write_fit_report(cafe, X, tmp_path / "a.html", y=y)
         assert time.perf_counter() - start < 20

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
+from cafelearn._labels import ROLES
 from cafelearn._tabular import TabularCAFE
 from cafelearn.experiments.published import published
 from cafelearn.report import write_experiment_report, write_fit_report
@@ -136,7 +137,7 @@ class TestEveryEstimator:
         cafe, X, _ = fitted
         if request.param == "TabularCAFE":
             X = customers()
-            estimator = TabularCAFE(CAFE(2, **QUICK)).fit(X)
+            estimator = TabularCAFE(CAFE(2, n_components=2, **QUICK)).fit(X)
         elif request.param == "CAFE":
             estimator = cafe
         else:
@@ -199,10 +200,7 @@ class TestFit:
         assert float(lines[1].removeprefix("weight ")) == pytest.approx(
             cafe.feature_weights_[1, v], rel=1e-4
         )
-        dispersion = cafe.model_.dispersions_[1, v]
-        assert float(lines[2].removeprefix("dispersion ")) == pytest.approx(
-            dispersion, rel=1e-2
-        )
+        assert lines[2] == ROLES[cafe.relevance_[1, v]]
         page.mouse.move(2, 2)
         assert no_tip(page)
 
@@ -300,7 +298,9 @@ class TestFit:
 
     def test_all_cards_of_20_clusters_are_seen(self, visit, tmp_path):
         X, _ = make_blobs(300, 6, 10)
-        cafe = CAFE(20, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        cafe = CAFE(
+            20, p=2.0, n_init=1, selection="likelihood", max_iter=3, random_state=0
+        ).fit(X)
         page = visit(write_fit_report(cafe, X, tmp_path / "a.html"))
         clipped = page.evaluate(
             "() => { const cards = document.querySelector('.cards');"
@@ -398,7 +398,9 @@ class TestFit:
 
     def test_many_clusters_fit_a_printed_page(self, visit, tmp_path):
         X, _ = make_blobs(300, 6, 10)
-        cafe = CAFE(60, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+        cafe = CAFE(
+            60, p=2.0, n_init=1, selection="likelihood", max_iter=3, random_state=0
+        ).fit(X)
         page = visit(write_fit_report(cafe, X, tmp_path / "a.html"), width=688)
         page.emulate_media(media="print")
         right = page.evaluate(
@@ -602,7 +604,9 @@ class TestNothingGivenIsTrusted:
 
 def test_large_tables_stay_quick(visit, tmp_path):
     X = np.random.default_rng(0).normal(size=(100, 2000))
-    cafe = CAFE(4, n_components=2, p=2.0, n_init=1, max_iter=3, random_state=0).fit(X)
+    cafe = CAFE(
+        4, n_components=2, p=2.0, n_init=1, selection="likelihood", max_iter=3, random_state=0
+    ).fit(X)
     page = visit(write_fit_report(cafe, X, tmp_path / "a.html"))
     page.click("#weights-table .more")
     assert len(column(page, "weights-table", 0)) == 2000

@@ -11,7 +11,7 @@ from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn._encoding import TableEncoder
 from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
-from cafelearn.explanation import explain
+from cafelearn.explanation import explain, log_joint_without
 from cafelearn.persistence import ModelFileError, load_model, save_model
 
 IRIS = load("iris").frame
@@ -98,15 +98,14 @@ class TestExplain:
 
     def test_units_are_those_of_the_data(self):
         X = IRIS.drop(columns="target")
-        cafe = CAFE(3, p=2.0, n_init=2, random_state=0).fit(X)
+        hard = {"p": 2.0, "n_init": 2, "selection": "likelihood", "random_state": 0}
+        cafe = CAFE(3, **hard).fit(X)
         found = explain(cafe, X, 10).loc[list(X.columns)]
         np.testing.assert_allclose(found["value"], X.iloc[10])
         # At p = 2 the centre is the mean of the members.
         mine = X[cafe.labels_ == found.attrs["first"]].mean()
         np.testing.assert_allclose(found["first_center"], mine, rtol=1e-9)
-        plain = explain(
-            CAFE(3, p=2.0, n_init=2, random_state=0).fit(X.to_numpy()), X.to_numpy(), 10
-        )
+        plain = explain(CAFE(3, **hard).fit(X.to_numpy()), X.to_numpy(), 10)
         assert set(plain.index) == {"x0", "x1", "x2", "x3"}
         assert plain.attrs == found.attrs
 
@@ -125,8 +124,9 @@ class TestExplain:
     def test_bad_calls(self):
         X = IRIS.drop(columns="target")
         cafe = CAFE(1, p=2.0, n_init=1).fit(X)
-        with pytest.raises(ValueError, match="at least two clusters"):
-            explain(cafe, X, 0)
+        for one in (cafe, CAFE(1, selection="likelihood", p=2.0, n_init=1).fit(X)):
+            with pytest.raises(ValueError, match="at least two clusters"):
+                explain(one, X, 0)
         with pytest.raises(IndexError, match="needs -150 <= row < 150, got 150"):
             explain(cafe, X, 150)
         with pytest.raises(TypeError, match="an integer"):
@@ -135,9 +135,73 @@ class TestExplain:
             explain(cafe.scaler_, X, 0)
 
 
+class TestExplainMixture:
+    def test_independent_columns_add_up(self):
+        rng = np.random.default_rng(0)
+        X = np.r_[rng.normal(0, 1, (60, 4)), rng.normal(3, 1, (60, 4))]
+        cafe = CAFE(2, n_init=2, random_state=0).fit(X)
+        assert (cafe.mixture_.covariance_, cafe.mixture_.tails_) == ("independent", False)
+        for row in (0, 70, -1):
+            found = explain(cafe, X, row)
+            total = found["contribution"].sum() + found.attrs["prior"]
+            assert total == pytest.approx(found.attrs["log_ratio"], rel=1e-9)
+            terms = found["first_term"] - found["second_term"]
+            np.testing.assert_allclose(found["contribution"], terms)
+        share = cafe.predict_proba(X)[-1]
+        assert found.attrs["first"] == cafe.labels_[-1]
+        assert found.attrs["first_probability"] == pytest.approx(share.max())
+        assert found.attrs["margin"] == pytest.approx(cafe.assignment_margin(X)[-1])
+        np.testing.assert_allclose(found.loc["x2", "first_center"], X[60:, 2].mean(), atol=0.2)
+
+    def test_correlated_columns(self):
+        # The clusters are apart in the difference of two columns, not in either of them.
+        rng = np.random.default_rng(1)
+        both = rng.normal(scale=4, size=(300, 1))
+        X = both + rng.normal(scale=0.5, size=(300, 2))
+        X[:150, 0] += 4
+        X = np.c_[X, rng.normal(size=(300, 1))]
+        cafe = CAFE(2, n_init=2, random_state=0).fit(X)
+        assert cafe.mixture_.covariance_ != "independent"
+        found = explain(cafe, X, 0)
+        assert found.index[-1] == "x2"
+        assert (found["contribution"].iloc[:2] > 3).all()
+        # Without one of them, the other one says little.
+        ratio = log_joint_without(cafe.mixture_, X[:1], [0, 2])
+        assert abs(ratio[0] - ratio[1]) < 3
+        whole = log_joint_without(cafe.mixture_, X[:1])
+        share = np.exp(whole - whole.max())
+        np.testing.assert_allclose(share / share.sum(), cafe.predict_proba(X[:1])[0], atol=1e-9)
+
+    def test_a_variable_of_several_columns(self):
+        rng = np.random.default_rng(2)
+        table = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+        table.loc[:59, "a"] += 6
+        table["kind"] = np.where(np.arange(120) < 60, "x", "y")
+        model = TabularCAFE(CAFE(2, n_init=2, random_state=0)).fit(table)
+        found = explain(model, table, 0)
+        assert sorted(found.index) == ["a", "b", "kind"]
+        assert found.loc["kind", "category"] == "x"
+        assert found.loc["kind", "contribution"] > 1
+        gap = table.head(1).assign(kind=None)
+        assert explain(model, gap, 0).loc["kind", "contribution"] == 0
+
+
+def test_answers_of_the_mixture():
+    table = IRIS.drop(columns="target")
+    model = TabularCAFE(CAFE(3, n_init=2, random_state=0)).fit(table)
+    share = model.predict_proba(table)
+    np.testing.assert_array_equal(share.argmax(axis=1), model.labels_)
+    names = ("mixture_", "verdict_", "confidence_", "stability_", "cluster_stability_")
+    for name in (*names, "relevance_"):
+        assert str(getattr(model, name)) == str(getattr(model.cafe_, name))
+    hard = TabularCAFE(CAFE(3, n_init=2, selection="likelihood", random_state=0)).fit(table)
+    for name in (*names, "relevance_"):
+        assert not hasattr(hard, name)
+
+
 def test_features_have_the_names_of_cafe():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
-    model = TabularCAFE(CAFE(2, p=2.0, n_init=2, random_state=0))
+    model = TabularCAFE(CAFE(2, n_components=2, n_init=2, random_state=0))
     found = model.set_output(transform="pandas").fit_transform(frame)
     assert list(found) == list(model.get_feature_names_out()) == ["cafe0", "cafe1"]
     assert list(found) == list(model.loadings_)

@@ -18,6 +18,7 @@ from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
 
 WINE = load_wine().data
 QUICK = {"p": 2.0, "n_init": 1, "scaling": "range", "n_permutations": 0, "random_state": 0}
+HARD = {"selection": "likelihood", "scaling": None}
 
 
 def table(rows, extra=False):
@@ -32,7 +33,7 @@ def nested():
     yield "scales", lambda: raw.fit(WINE)
     pipeline = make_pipeline(FunctionTransformer(), MinkowskiWeightedKMeans(3, random_state=0))
     yield "scales", lambda: pipeline.fit(WINE)
-    yield "scales", lambda: CAFE(3, **QUICK | {"scaling": None}).fit(WINE)
+    yield "scales", lambda: CAFE(3, **QUICK | HARD).fit(WINE)
     nmf = ReplicatedNMF(2, n_init=1, random_state=0).fit(WINE)
     yield "below the minimum", lambda: nmf.transform(WINE - 1)
     cafe = CAFE(3, extractor="nmf", n_components=2, **QUICK).fit(WINE)

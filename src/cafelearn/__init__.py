@@ -40,6 +40,7 @@ _MODULES = (
     "experiments",
     "explanation",
     "extraction",
+    "mixture",
     "persistence",
     "plotting",
     "report",

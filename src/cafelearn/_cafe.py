@@ -16,6 +16,7 @@ from sklearn.base import (
 )
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._candidates import (
@@ -39,12 +40,14 @@ from cafelearn._rescaling import (
     RESCALINGS,
     balancing_scales,
     beside_distances,
+    beside_memberships,
+    cluster_weights,
     rescale_rows,
     shortest_distance,
 )
 from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
-from cafelearn._selections import SELECTIONS, choose
+from cafelearn._selections import MIXTURE, SELECTIONS, choose
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 from cafelearn._solver.placing import margins
 from cafelearn._structure import Structure, check_structure
@@ -64,9 +67,11 @@ from cafelearn._validation import (
 from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn._variable_scaling import fit_scalers, scaling_key
 from cafelearn._variables import set_variables, variable_codes
+from cafelearn.choice.answer import confidence_of, fit_mixture, order_starts
 from cafelearn.diagnosis import (
     SCALE_IN_CAFE,
     Finding,
+    check_answer,
     check_choice,
     check_number,
     check_scales,
@@ -76,8 +81,11 @@ from cafelearn.diagnosis import (
     warn_of,
 )
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.mixture.model import one_thread
 from cafelearn.selection import (
+    adjusted_rand_index,
     agreement_matrix,
+    contingency_tables,
     frame_of,
     highest,
     likelihood_scores,
@@ -89,7 +97,7 @@ __all__ = ["CAFE", "PAPER"]
 # Extractors that transform each row independently of the others. They are applied to ROWS rows
 # at a time, which avoids a rescaled copy of all rows. NMF is excluded, because it would warn
 # once per chunk.
-BY_ROW = ("pca", "ica", "fastica", "autoencoder")
+BY_ROW = ("auto", "pca", "ica", "fastica", "autoencoder")
 ROWS = 32_768
 
 # Settings of Algorithm 2 in the paper, for ``CAFE(n_clusters, **PAPER)``.
@@ -104,6 +112,15 @@ PAPER = {
 }
 
 
+def has_probabilities(cafe):
+    """Raise if a CAFE fits no mixture; scikit-learn then treats the method as missing."""
+    if cafe.selection != MIXTURE:
+        raise AttributeError(
+            f"CAFE.predict_proba needs selection='mixture', got {cafe.selection!r}."
+        )
+    return True
+
+
 class CAFE(
     NotebookMixin,
     ProfileMixin,
@@ -116,41 +133,50 @@ class CAFE(
 
     PCA and similar methods treat all rows alike, so features that are relevant in some
     clusters and noise in others distort their results. CAFE first clusters the rows by
-    Minkowski weighted k-means with several settings, the candidates. By default, ordinary
-    k-means is one of them. CAFE keeps the clustering with the highest score, and extracts
-    features from the rows and their distances to the centres. `diagnosis_` lists reasons to
-    distrust the result.
+    Minkowski weighted k-means with several settings, the candidates. Starting from the two
+    best candidates and from other clusterings, it fits a mixture, in which each feature may
+    matter in some clusters only. The clusters are those of the mixture, and the features are
+    the standardised rows beside their membership probabilities and log densities.
+    `verdict_` says whether the clusters are a structure of the data, `confidence_` how well
+    the labels are reproduced by halves of the rows, and `diagnosis_` lists reasons to distrust
+    the result.
 
     ``CAFE(n_clusters, **cafelearn.PAPER)`` is the method of the paper [1]_.
 
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. If several numbers are given, one of them is chosen by the
-        stability and the held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). If no cluster structure is found, 1 is chosen if it is among
-        the numbers. "auto" means the numbers from 1 to 10. With fewer than 100 rows, the
-        largest number is a tenth of the number of rows instead, but at least 2.
+        Number of clusters. If several numbers are given, the one whose mixture has the highest
+        criterion is chosen (:doc:`/guide/clusters`). If a single cloud describes the rows as
+        well, 1 is chosen if it is among the numbers. "auto" means the numbers from 1 to 10.
+        With fewer than 100 rows, the largest number is a tenth of the number of rows instead,
+        but at least 2.
     n_components : int or float, default=None
-        Number of features to extract. ``None`` means half the number of features of `X`
-        (rounded down), but at least 1 and at most the number of rows; with ``None``, a custom
-        `extractor` keeps its own setting. For PCA, a number between 0 and 1 selects the
-        smallest number of features that explain more than this share of the variance of the
-        input.
-    extractor : {"pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer or None, \
-            default="pca"
-        Method that extracts features from the rescaled rows. "nmf" is
+        Number of features to extract. ``None`` means all columns of the rescaled rows if
+        `extractor` is "auto" and `rescaling` is "memberships", as by default. Otherwise it
+        means half the number of features of `X` (rounded down), but at least 1 and at most the
+        number of rows; a custom `extractor` keeps its own setting. For PCA, a number between 0
+        and 1 selects the smallest number of features that explain more than this share of the
+        variance of the input.
+    extractor : {"auto", "pca", "nmf", "ica", "fastica", "autoencoder", "umap"}, transformer \
+            or None, default="auto"
+        Method that extracts features from the rescaled rows. "auto" is no extraction if
+        `n_components` is None and `rescaling` is "memberships", and else "pca". "nmf" is
         :class:`~cafelearn.extraction.ReplicatedNMF`, "ica" is
         :class:`~cafelearn.extraction.ReconstructionICA`, "autoencoder" is
         :class:`~cafelearn.extraction.Autoencoder`; "umap" requires ``cafelearn[umap]``. Any
         scikit-learn transformer is accepted and cloned. With ``None``, :meth:`transform`
         returns the rescaled rows.
-    selection : {"likelihood", "agreement"}, default="likelihood"
-        Rule that chooses among the candidates:
+    selection : {"mixture", "likelihood", "agreement"}, default="mixture"
+        How the clusters are found:
 
-        - "likelihood": the highest :func:`cafelearn.selection.likelihood_score`.
-        - "agreement": the largest sum of adjusted Rand indices with the other candidates, as
-          in the paper. Ties go to the lower objective relative to its bounds
+        - "mixture": a :class:`cafelearn.mixture.Mixture`, which starts from the two candidates
+          of the highest likelihood score, from k-means, from Ward's method and from random
+          centres.
+        - "likelihood": the candidate with the highest
+          :func:`cafelearn.selection.likelihood_score`.
+        - "agreement": the candidate with the largest sum of adjusted Rand indices with the
+          others, as in the paper. Ties go to the lower objective relative to its bounds
           (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
     p : float or sequence of float, default=(2.0, 3.0)
         Minkowski exponents to try.
@@ -171,8 +197,15 @@ class CAFE(
         variable of several features is scaled as a whole: "range" gives it a diameter of at
         most 1, "standard" a total variance of 1. A categorical variable then counts as one
         variable, regardless of its number of values (:doc:`/guide/variables`).
-    rescaling : {"distances", "origin", "centroid"}, default="distances"
-        Input of the extractor for a scaled row x:
+    rescaling : {"auto", "memberships", "distances", "origin", "centroid"}, default="auto"
+        Input of the extractor. "auto" is "memberships" for ``selection="mixture"``, and else
+        "distances".
+
+        - "memberships", which needs ``selection="mixture"``: the standardised row, extended by
+          its membership probabilities and by the roots of its log densities in the clusters
+          (:doc:`/guide/settings`).
+
+        For a scaled row x:
 
         - "distances": x, extended by the logarithms of its weighted distances to all
           centres. Both parts are scaled to the same total variance.
@@ -182,8 +215,9 @@ class CAFE(
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
         Initial centres; see :class:`MinkowskiWeightedKMeans`. An array must be in the units
         of the scaled data.
-    n_init : int, default=10
-        Number of starts for each candidate.
+    n_init : int, default=None
+        Number of starts for each candidate. ``None`` means 3 for ``selection="mixture"``, where
+        the candidates are only starts of the mixture, and else 10.
     subsample : int or None, default=10_000
         Size of the sample that the starts run on if `X` has at least twice as many rows; see
         :class:`MinkowskiWeightedKMeans`.
@@ -196,8 +230,9 @@ class CAFE(
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
     n_permutations : int, default=10
         Number of permuted copies of the data in the test of cluster structure, whose result is
-        part of `diagnosis_`; at least 2, or 0 to skip the test. If the number of clusters is
-        chosen, the choice includes a test of structure, and `n_permutations` is ignored.
+        part of `diagnosis_`; at least 2, or 0 to skip the test. Ignored for
+        ``selection="mixture"``, where `verdict_` takes its place, and if the number of clusters
+        is chosen, because the choice includes a test of structure.
     n_jobs : int, default=None
         Number of threads, shared by all starts of all candidates. The result does not depend
         on it.
@@ -214,20 +249,41 @@ class CAFE(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number of clusters tried, with the columns ``stability``, ``spread``
-        (standard deviation of the stability over the splits into halves), ``score``,
-        ``permuted_stability`` and ``permuted_score`` (stability and score of data whose
-        columns are permuted), ``criterion`` and ``chosen``; see :doc:`/guide/clusters`. None
-        if a single number was given.
+        One row for each number of clusters tried, with the columns ``gain`` (criterion of the
+        mixture minus that of a single cloud), ``counts`` (whether all clusters are large enough
+        to count), ``tied`` (whether the number is nearly as good as the chosen one) and
+        ``chosen``; see :doc:`/guide/clusters`. None if a single number was given.
+    mixture_ : cafelearn.mixture.Mixture
+        The fitted mixture. This attribute, the next five and :meth:`predict_proba` are defined
+        only for ``selection="mixture"``.
+    verdict_ : {"structure", "none", "inconclusive", "continuum"}
+        Whether the clusters are a structure of the data: "none" if a single cloud describes the
+        rows as well, "continuum" if there are no gaps between the clusters, "inconclusive" if
+        there is little evidence.
+    confidence_ : {"high", "medium", "low"}
+        "high" for a `stability_` of at least 0.85, "medium" from 0.6; "low" below, or if
+        `verdict_` is not "structure".
+    stability_ : float
+        Mean adjusted Rand index between the labels and those of mixtures fitted to random
+        halves of the rows.
+    cluster_stability_ : ndarray of shape (n_clusters,)
+        Mean Jaccard index of each cluster with the most similar cluster of these mixtures.
+    relevance_ : ndarray of int of shape (n_clusters, n_features)
+        Role of each feature in each cluster: 0 if irrelevant, 1 if only its location differs, 2
+        if its spread or its probabilities differ, too; see
+        :class:`cafelearn.mixture.Mixture`.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
-        Weight of each feature in each cluster; see also :meth:`weights_frame`. With
-        `feature_groups`, each entry is the weight of the feature's variable.
+        Weight of each feature in each cluster; see also :meth:`weights_frame`. For a mixture,
+        the weights of the paper's Eq. 4 with p = 2 for the final clusters
+        (:doc:`/guide/weights`). With `feature_groups`, each entry is the weight of the
+        feature's variable.
     feature_groups_ : ndarray of str of shape (n_features,) or None
         Name of the variable of each feature; None without `feature_groups`.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres of the clusters in the units of `X`; ``model_.cluster_centers_`` are the
-        centres of the scaled data. Defined only if there is no scaler or the scaler has an
-        ``inverse_transform``.
+        Centres of the clusters in the units of `X`. For a mixture, they are means weighted by
+        the membership probabilities. Otherwise ``model_.cluster_centers_`` are the centres of
+        the scaled data, and this attribute is defined only if there is no scaler or the scaler
+        has an ``inverse_transform``.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`cafelearn.diagnosis.Finding`. Severe findings
         are also issued as warnings.
@@ -238,7 +294,8 @@ class CAFE(
     models_ : list of MinkowskiWeightedKMeans
         The model of each candidate, fitted to the data with the candidate's scaling.
     model_ : MinkowskiWeightedKMeans
-        The model of the chosen candidate.
+        The model of the chosen candidate; for a mixture, of the candidate with the highest
+        score, whose clusters are not those of `labels_`.
     p_ : float
         The chosen exponent.
     agreement_ : ndarray of shape (n_candidates, n_candidates)
@@ -252,10 +309,11 @@ class CAFE(
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
         Coefficients of the inputs in each extracted feature. Defined only for linear
         extractors such as PCA and ICA, and for NMF, where they are its components. With
-        ``rescaling="distances"`` the inputs are the scaled features and the log distances to
-        the centres, both parts scaled to the same total variance. With "origin" and
-        "centroid" the coefficients include the weights of the clusters, and the index has two
-        levels, cluster and input.
+        ``rescaling="memberships"`` the inputs are the standardised features and the membership
+        and log density of each cluster. With ``rescaling="distances"`` they are the scaled
+        features and the log distances to the centres, both parts scaled to the same total
+        variance. With "origin" and "centroid" the coefficients include the weights of the
+        clusters, and the index has two levels, cluster and input.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -265,11 +323,12 @@ class CAFE(
     See Also
     --------
     MinkowskiWeightedKMeans : The clustering alone.
+    cafelearn.mixture.Mixture : The mixture alone.
     cafelearn.selection.likelihood_score : The score of a clustering.
 
     Notes
     -----
-    A new row is scaled, rescaled and passed to the fitted extractor. With
+    A new row is rescaled and passed to the fitted extractor, if there is one. With
     ``rescaling="origin"`` and ``"centroid"`` the row is first assigned to the nearest centre.
     If this assignment is uncertain, so are the features; see :meth:`assignment_margin`.
 
@@ -283,23 +342,15 @@ class CAFE(
     >>> from sklearn.datasets import load_wine
     >>> from cafelearn import CAFE
     >>> X = load_wine(as_frame=True).data
-    >>> cafe = CAFE(n_clusters=3, n_components=2, random_state=0)
-    >>> cafe.fit_transform(X).shape
-    (178, 2)
-    >>> cafe.diagnosis_
-    []
-    >>> best = cafe.candidates_.sort_values("score", ascending=False).head(3)
-    >>> best[["scaling", "weighting", "p", "agreement", "chosen"]].round(2)
-                scaling weighting    p  agreement  chosen
-    candidate
-    0             range   cluster  2.0       1.00    True
-    6          standard   cluster  2.0       0.98   False
-    4             range   uniform  2.0       0.85   False
-    >>> cafe.weights_frame().round(2).iloc[:, :3]
-               alcohol  malic_acid   ash
-    cluster 0     0.07        0.04  0.09
-    cluster 1     0.09        0.05  0.07
-    cluster 2     0.06        0.08  0.07
+    >>> cafe = CAFE(n_clusters=3, random_state=0)
+    >>> cafe.fit_transform(X).shape  # 13 columns, 3 memberships, 3 log densities
+    (178, 19)
+    >>> cafe.verdict_, cafe.confidence_
+    ('structure', 'high')
+    >>> cafe.predict_proba(X.head(2)).max(axis=1).round(2)
+    array([1., 1.])
+    >>> cafe.weights_frame().shape
+    (3, 13)
     """
 
     _parameter_constraints = {
@@ -309,7 +360,11 @@ class CAFE(
             Interval(Real, 0, 1, closed="neither"),
             None,
         ],
-        "extractor": [StrOptions(set(EXTRACTORS)), HasMethods(["fit", "transform"]), None],
+        "extractor": [
+            StrOptions({"auto", *EXTRACTORS}),
+            HasMethods(["fit", "transform"]),
+            None,
+        ],
         "selection": [StrOptions(set(SELECTIONS))],
         "p": [Interval(Real, 1, None, closed="neither"), "array-like"],
         "scaling": [
@@ -326,9 +381,9 @@ class CAFE(
         ],
         "weighting": [StrOptions(set(WEIGHTINGS)), list, tuple],
         "feature_groups": MinkowskiWeightedKMeans._parameter_constraints["feature_groups"],
-        "rescaling": [StrOptions(set(RESCALINGS))],
+        "rescaling": [StrOptions({"auto", *RESCALINGS})],
         "init": MinkowskiWeightedKMeans._parameter_constraints["init"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "subsample": MinkowskiWeightedKMeans._parameter_constraints["subsample"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": MinkowskiWeightedKMeans._parameter_constraints["tol"],
@@ -342,21 +397,25 @@ class CAFE(
         "random_state": ["random_state"],
     }
 
+    # Mass and number of rows of each cluster of the mixture; None where they are unknown.
+    _mass: np.ndarray | None = None
+    _members: np.ndarray | None = None
+
     def __init__(
         self,
         n_clusters: int | str | Sequence[int] = 8,
         *,
         n_components: int | float | None = None,
-        extractor: str | Transformer | None = "pca",
-        selection: str = "likelihood",
+        extractor: str | Transformer | None = "auto",
+        selection: str = "mixture",
         p: float | Sequence[float] = (2.0, 3.0),
         scaling: Any = ("range", "standard"),
         dispersion_offset: Any = ("mean", "fixed"),
         weighting: Any = ("cluster", "uniform"),
         feature_groups: Any = None,
-        rescaling: str = "distances",
+        rescaling: str = "auto",
         init: Any = "random",
-        n_init: int = 10,
+        n_init: int | None = None,
         subsample: int | None = 10_000,
         max_iter: int = 300,
         tol: float = 0.0,
@@ -423,6 +482,7 @@ class CAFE(
 
     def _fit(self, X, sample_weight=None):
         """Fit with the number of clusters that was given or chosen."""
+        check_input(self)
         if is_dask(X):
             if sample_weight is not None:
                 raise ValueError(
@@ -443,7 +503,8 @@ class CAFE(
         candidates = make_candidates(self)
         if any(candidate.scaling is None for candidate in candidates):
             check_unscaled(*extremes(X)[:2], self)
-        for_models, for_extractor, for_test = seed_sequence(self.random_state).spawn(3)
+        seeds = seed_sequence(self.random_state).spawn(4)
+        for_models, for_extractor, for_test, for_mixture = seeds
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
         # Candidates with the same scaling share one scaled copy of the rows.
         scalers = fit_scalers(candidates, X, mass, codes)
@@ -464,7 +525,7 @@ class CAFE(
         models, found, counts = self._fit_candidates(
             candidates, for_models, fit, count, frame, has_gaps(X)
         )
-        X, mass = used, used_mass
+        given, X, mass = X, used, used_mass
         weighted = weights is not None
         chosen = self._choose(candidates, models, found, counts, frame, weighted)
         if weighted:
@@ -472,14 +533,38 @@ class CAFE(
         key = scaling_key(candidates[chosen], codes)
         self.scaler_, scaled = scalers[key], scaled[key]
         self.labels_ = self.model_.labels_
-        scaled, labels = scaled[kept], self.labels_[kept]
-        if self.rescaling == "distances":
-            self._balance_parts(variances_of(self._rescale(scaled, None), mass))
-        self.extractor_ = fit_extractor(extractor, self._rescale(scaled, labels), mass)
-        first = self._rescale(scaled[:1], labels[:1])
+        scaled = scaled[kept]
+        if self.selection == MIXTURE:
+            starts = [models[best].labels_[kept] for best in order_starts(counts, frame)]
+            everything = np.ones(len(X)) if mass is None else mass
+            self._set_mixture(fit_mixture(self, X, everything, starts, for_mixture))
+            self.labels_ = self._assign(given)
+            self._mass, self._members = sizes_of(self.labels_[kept], self.n_clusters, mass)
+            with one_thread():
+                self.feature_weights_ = cluster_weights(
+                    scaled, self.labels_[kept], self.n_clusters, everything, codes
+                )
+        labels = self.labels_[kept]
+        rows = X if self._input == "memberships" else scaled
+        if self._input == "distances":
+            self._balance_parts(variances_of(self._rescale(rows, None), mass))
+        self.extractor_ = fit_extractor(extractor, self._rescale(rows, labels), mass)
+        first = self._rescale(rows[:1], labels[:1])
         self._n_features_out = width_of(self.extractor_, first)
         self._diagnose(X, for_test)
         return self
+
+    def _set_mixture(self, found):
+        """Set the attributes of a fitted mixture; `found` is (mixture, Answer)."""
+        self.mixture_, answer = found
+        self._answer = answer._asdict()
+
+    @property
+    def _input(self):
+        """The input of the extractor, a value of RESCALINGS."""
+        if self.rescaling != "auto":
+            return self.rescaling
+        return "memberships" if self.selection == MIXTURE else "distances"
 
     def fit_transform(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
@@ -543,8 +628,9 @@ class CAFE(
 
         Returns
         -------
-        rescaled : ndarray of shape (n_samples, n_features) or, for \
-                ``rescaling="distances"``, (n_samples, n_features + n_clusters)
+        rescaled : ndarray of shape (n_samples, n_features + 2 * n_clusters) for \
+                ``rescaling="memberships"``, (n_samples, n_features + n_clusters) for \
+                "distances", and else (n_samples, n_features)
             The input of the extractor.
         """
         check_is_fitted(self)
@@ -564,11 +650,34 @@ class CAFE(
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Index of the nearest centre.
+            Index of the most likely cluster or, if `selection` is not "mixture", of the nearest
+            centre.
         """
-        model, scaled = self._model(), self._checked(X)
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False, gaps=True)
         with config_context(assume_finite=True):
-            return model.predict(scaled)
+            return self._assign(X)
+
+    @available_if(has_probabilities)
+    @lazy_on_dask
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Compute the probability of each cluster for each row.
+
+        Only defined for ``selection="mixture"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New data.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            The probabilities; each row has the sum 1.
+        """
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False, gaps=True)
+        return self.mixture_._probabilities(X).astype(X.dtype, copy=False)
 
     @lazy_on_dask
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
@@ -582,12 +691,17 @@ class CAFE(
         Returns
         -------
         margin : ndarray of shape (n_samples,)
-            1 minus the ratio of the distances to the nearest and the second nearest centre:
-            1 at a centre, 0 if both centres are equally near. If it is close to 0, the
-            cluster of the row is uncertain, and with ``rescaling="origin"`` or ``"centroid"``
-            so are its features.
+            1 minus the ratio of the probabilities of the second most likely and the most likely
+            cluster: 1 if there is no doubt, 0 if both are equally likely. For hard candidates
+            (`selection` is not "mixture"), 1 minus the ratio of the distances to the nearest
+            and the second nearest centre.
         """
-        return margins(self._model().transform(self._checked(X)))
+        if self.selection != MIXTURE:
+            return margins(self._model().transform(self._checked(X)))
+        share = np.sort(self.predict_proba(X), axis=1)
+        if share.shape[1] == 1:
+            return share[:, 0]
+        return 1 - share[:, -2] / share[:, -1]
 
     @property
     def loadings_(self):
@@ -599,6 +713,8 @@ class CAFE(
     def cluster_centers_(self) -> np.ndarray:
         """Centres of the clusters in the units of the data."""
         check_is_fitted(self)
+        if self.selection == MIXTURE:
+            return self.mixture_.means_
         centers = self.model_.cluster_centers_
         if self.scaler_ is None:
             return centers
@@ -632,6 +748,8 @@ class CAFE(
     def diagnosis_(self) -> list[Finding]:
         """Problems found with the fit."""
         check_is_fitted(self)
+        if self.selection == MIXTURE:
+            return list(check_answer(self, agreement_with_starts(self)))
         names = getattr(self, "feature_names_in_", None)
         structure = None if self._structure is None else Structure(*self._structure)
         candidates = self.candidates_
@@ -643,6 +761,40 @@ class CAFE(
             *check_weights(self.model_, names),
             *check_choice(candidates, family_positions(candidates)),
         ]
+
+    @property
+    def verdict_(self) -> str:
+        """Whether the clusters are a structure of the data: see :doc:`/guide/clusters`."""
+        return self._answered("verdict")
+
+    @property
+    def confidence_(self) -> str:
+        """How sure the labels are: "high", "medium" or "low"."""
+        return confidence_of(self._answered("stability"), self.verdict_)
+
+    @property
+    def stability_(self) -> float:
+        """Mean agreement of the labels with those of fits to random halves of the rows."""
+        return self._answered("stability")
+
+    @property
+    def cluster_stability_(self) -> np.ndarray:
+        """Mean agreement of each cluster with the most similar one of fits to random halves."""
+        return np.array(self._answered("clusters"))
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """Role of each feature in each cluster; see :class:`cafelearn.mixture.Mixture`."""
+        self._answered("verdict")
+        return self.mixture_.relevance_
+
+    def _answered(self, name):
+        check_is_fitted(self)
+        if self.selection != MIXTURE:
+            raise AttributeError(
+                f"Only CAFE(selection='mixture') has this attribute; got {self.selection!r}."
+            )
+        return self._answer[name]
 
     def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
         """Fit a model of each candidate; return the models, numbers of clusters and Tally.
@@ -692,7 +844,7 @@ class CAFE(
         """Test the rows for cluster structure, and warn about severe findings."""
         found = None
         # The choice of the number of clusters has tested for structure already.
-        if self.n_permutations > 0 and self._numbers is None:
+        if self.n_permutations > 0 and self._numbers is None and self.selection != MIXTURE:
             with phase("test of structure"):
                 found = check_structure(
                     X,
@@ -711,7 +863,10 @@ class CAFE(
         options = {name: getattr(self, name) for name in (*names, "early_stopping", "n_jobs")}
         # feature_groups_ instead of feature_groups, because "auto" needs column names, which
         # scaled rows do not have.
-        return options | {"feature_groups": self.feature_groups_}
+        options["feature_groups"] = self.feature_groups_
+        if self.n_init is None:
+            options["n_init"] = 3 if self.selection == MIXTURE else 10
+        return options
 
     def _model(self):
         check_is_fitted(self)
@@ -724,40 +879,75 @@ class CAFE(
     def _scale(self, X):
         return scale_rows(self.scaler_, X)
 
+    def _assign(self, X, scaled=None):
+        """Return the clusters of validated rows."""
+        if self.selection == MIXTURE:
+            return self.mixture_._probabilities(X).argmax(axis=1).astype(np.int32)
+        return self._model().predict(self._scale(X) if scaled is None else scaled)
+
     def _rescaled(self, X):
         """Scale, assign and rescale validated rows."""
+        if self._input == "memberships":
+            return self._rescale(X, None)
         scaled = self._scale(X)
-        if self.rescaling == "distances":
+        if self._input == "distances":
             return self._rescale(scaled, None)
-        labels = self._model().predict(scaled)
+        labels = self._assign(X, scaled)
         return self._rescale(scaled, labels, None if np.may_share_memory(scaled, X) else scaled)
 
-    def _rescale(self, scaled, labels, out=None):
-        """Return the input of the extractor for scaled rows.
+    def _rescale(self, rows, labels, out=None):
+        """Return the input of the extractor.
 
-        Missing values are filled with the centre of the row's cluster. With
-        ``rescaling="distances"``, `labels` may be None.
+        `rows` are scaled, but for memberships, where they are as given. Missing values are
+        filled with the centre of the row's cluster. For distances and memberships, `labels` may
+        be None.
         """
-        model, rows = self.model_, scaled
+        if self._input == "memberships":
+            return beside_memberships(rows, self.mixture_)
+        model, scaled, centers = self.model_, rows, self.model_.cluster_centers_
+        if self.selection == MIXTURE and self._input == "distances":
+            labels = None  # the distances are those from the centres of the starts
+        elif self.selection == MIXTURE:
+            centers = self._scale(self.mixture_.means_)
         if has_gaps(scaled):
             labels = model.predict(scaled) if labels is None else labels
-            rows = out = fill_gaps(scaled, labels, model.cluster_centers_)
-        if self.rescaling == "distances":
+            rows = out = fill_gaps(scaled, labels, centers)
+        if self._input == "distances":
             shape = len(scaled), len(model.cluster_centers_)
             distances = (
                 model.transform(scaled) if len(scaled) else np.empty(shape, scaled.dtype)
             )
             shortest, *scales = self._distance_scales.tolist()
             return beside_distances(rows, distances, shortest, scales)
-        return rescale_rows(
-            rows, labels, model.feature_weights_, model.cluster_centers_, self.rescaling, out
-        )
+        return rescale_rows(rows, labels, self.feature_weights_, centers, self._input, out)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def agreement_with_starts(cafe):
+    """Return the mean adjusted Rand index of the labels with those of the candidates.
+
+    Return None if labels are lazy, after a fit to a Dask collection.
+    """
+    labels = [getattr(each, "labels_", None) for each in (cafe, *cafe.models_)]
+    if not all(isinstance(each, np.ndarray) for each in labels):
+        return None
+    sizes = [cafe.n_clusters_] * 2
+    tables = (contingency_tables([each, labels[0]], sizes)[1, 0] for each in labels[1:])
+    return float(np.mean([adjusted_rand_index(table) for table in tables]))
+
+
+def check_input(estimator):
+    """Raise if the input of the extractor needs a mixture, and there is none."""
+    if estimator._input == "memberships" and estimator.selection != MIXTURE:
+        raise ValueError(
+            "CAFE(rescaling='memberships') needs selection='mixture', got "
+            f"{estimator.selection!r}."
+        )
 
 
 def check_found(estimator, n_found, weighted):
@@ -768,6 +958,14 @@ def check_found(estimator, n_found, weighted):
             f"CAFE found only {n_found} of n_clusters={estimator.n_clusters} clusters in every "
             f"start: X has too few {rows}. Use fewer clusters."
         )
+
+
+def sizes_of(labels, n_clusters, mass=None):
+    """Return the mass of each cluster, and the number of its rows if rows have a mass."""
+    members = np.bincount(labels, minlength=n_clusters).astype(np.float64)
+    if mass is None:
+        return members, None
+    return np.bincount(labels, mass, n_clusters), members
 
 
 def variances_of(rows, sample_weight=None):

@@ -1,13 +1,89 @@
-"""Names of the candidates of CAFE for charts, tables and sentences.
+"""The answer of CAFE and its candidates in words, for charts, tables and sentences.
 
 The argument `candidates` is the data frame ``CAFE.candidates_``.
 """
 
 import pandas as pd
 
+from cafelearn._profiles import percent
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 
 SCALINGS = {"none": "no scaling"}
+# The covariance structures of a mixture in words.
+COVARIANCES = {
+    "independent": "columns are independent within clusters",
+    "spherical": "columns have one spread within each cluster",
+    "tied": "columns are correlated within clusters, in all clusters alike",
+    "proportional": "columns are correlated within clusters, in all clusters alike up to size",
+    "full": "columns are correlated within clusters, in each cluster in its own way",
+    "lowrank": "columns are correlated within clusters by few factors",
+}
+# The verdict on a mixture in words; that on a structure depends on the confidence.
+VERDICTS = {
+    "none": "no cluster structure was found",
+    "inconclusive": "there is little evidence for or against clusters",
+    "continuum": "the clusters are cuts through a cloud without gaps",
+}
+STRUCTURES = {
+    "high": "the rows form separate clusters, the same ones in random halves of the rows",
+    "medium": "the rows form clusters, somewhat different ones in random halves of the rows",
+    "low": "the rows form clusters, but different ones in random halves of the rows",
+}
+# Roles of a column in a cluster; the values of ``relevance_``.
+ROLES = ("irrelevant", "relevant, spread as elsewhere", "relevant, own spread")
+
+
+def answer_words(estimator):
+    """Say the answer in one line: number of clusters, near ties, confidence and verdict.
+
+    For estimators without a mixture, the line has the number of clusters and, if no structure
+    was found, says so.
+    """
+    cafe = getattr(estimator, "cafe_", estimator)
+    k = cafe.n_clusters_
+    words = f"{k:,} cluster{'' if k == 1 else 's'}"
+    if not is_mixture(cafe) or k == 1:
+        found = all(finding.code != "no-structure" for finding in cafe.diagnosis_)
+        return words if found else f"{words}: {VERDICTS['none']}"
+    table = cafe.n_clusters_table_
+    tied = [] if table is None else table.index[table["tied"]].tolist()
+    if tied:
+        *others, last = map(str, tied)
+        shown = f"{', '.join(others)} or {last}" if others else last
+        words += f" ({shown} nearly as good)"
+    confidence, verdict = cafe.confidence_, cafe.verdict_
+    return f"{words}, {confidence} confidence: {VERDICTS.get(verdict, STRUCTURES[confidence])}"
+
+
+def is_mixture(estimator):
+    """Check whether the clusters of a fitted estimator are those of a mixture."""
+    return hasattr(estimator, "mixture_")
+
+
+def is_correlated(mixture):
+    """Check whether columns are correlated within the clusters of a mixture."""
+    return mixture.covariance_ != "independent" and len(mixture._fitted.parameters.block) > 1
+
+
+def mixture_words(mixture):
+    """Describe the chosen mixture: dependence, tails, background and irrelevant columns."""
+    tails = "t distributions (heavy tails)" if mixture.tails_ else "normal distributions"
+    background = mixture.background_
+    apart = f"{background:.1%} of the rows in a background" if background else "no background"
+    covariance = mixture.covariance_ if is_correlated(mixture) else "independent"
+    parts = [COVARIANCES[covariance], tails, apart]
+    return "; ".join([*parts, relevance_words(mixture.relevance_)])
+
+
+def relevance_words(relevance):
+    """Say how many columns are irrelevant; `relevance` has a row for each cluster."""
+    m = relevance.shape[1]
+    never = int((relevance == 0).all(axis=0).sum())
+    share = float((relevance == 0).mean())
+    if share == 0:
+        return "all columns relevant in all clusters"
+    average = f"{percent(share)} of the columns irrelevant in the average cluster"
+    return f"{average}, {never:,} of {m:,} in all clusters" if never else average
 
 
 def candidate_names(candidates):

@@ -37,12 +37,18 @@ def make_loadings(cafe) -> pd.DataFrame:
     names = feature_names(cafe)
     components = _components(extractor)
     columns = list(cafe.get_feature_names_out())
-    if cafe.rescaling == "distances":
+    if cafe._input == "memberships":
+        parts = ("membership in cluster", "log density in cluster")
+        clusters = range(len(cafe.feature_weights_))
+        more = [f"{part} {l}" for part in parts for l in clusters]
+        index = pd.Index([*names, *more], name="input")
+        return pd.DataFrame(components.T, index=index, columns=columns)
+    if cafe._input == "distances":
         distances = [f"log distance to cluster {l}" for l in range(len(cafe.feature_weights_))]
         index = pd.Index([*names, *distances], name="input")
         return pd.DataFrame(components.T, index=index, columns=columns)
     factors = cafe.feature_weights_
-    if cafe.rescaling == "centroid":
+    if cafe._input == "centroid":
         factors = factors / factors.max(axis=1, keepdims=True)
     index = pd.MultiIndex.from_product([range(len(factors)), names], names=["cluster", "input"])
     values = np.concatenate([components.T * factor[:, None] for factor in factors])

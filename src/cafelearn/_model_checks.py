@@ -2,6 +2,7 @@
 
 import re
 from numbers import Integral, Real
+from types import NoneType
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -12,8 +13,13 @@ from cafelearn._extractors import EXTRACTORS
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._n_clusters import MEASURED
 from cafelearn._npy import read_header
+from cafelearn._selections import MIXTURE
 from cafelearn._tabular import TabularCAFE
 from cafelearn._variables import codes_of, of_variables
+from cafelearn.choice.answer import Answer
+from cafelearn.choice.verdict import VERDICTS
+from cafelearn.mixture.checks import check_state
+from cafelearn.mixture.model import Mixture
 
 # A file may unpack to at most UNPACKED bytes or RATIO times its size, whichever is larger. Each
 # text member, such as the schema, is limited to DESCRIPTION bytes, because parsing it takes
@@ -35,6 +41,14 @@ SHAPES = {
         "_members": "k",
         "_ranges": "m",
         "_typical": "km",
+        "labels_": "n",
+    },
+    "Mixture": {
+        "weights_": "k",
+        "means_": "km",
+        "_center": "m",
+        "_spread": "m",
+        "_peaks": "k",
         "labels_": "n",
     },
     "CAFE": {
@@ -77,7 +91,25 @@ NOT_NEGATIVE = {
     "_members",
     "_typical",
 }
-POSITIVE = {"scale_", "range_", "_distance_scales"}
+POSITIVE = {"scale_", "range_", "_distance_scales", "_spread"}
+# Columns of `n_clusters_table_`, and those of older versions.
+TABLES = (
+    MEASURED,
+    ("stability", "spread", "permuted_stability", "score", "permuted_score", "criterion"),
+)
+# Types of the values in each column of `candidates_`.
+RECORDS = {
+    "scaling": str,
+    "weighting": str,
+    "dispersion_offset": (str, Real, NoneType),
+    "p": Real,
+    "objective": Real,
+    "score": Real,
+    "smallest": Real,
+    "largest": Real,
+    "agreement": Real,
+    "chosen": (bool, np.bool_),
+}
 # Date formats that the command ``cafe fit`` stores in a model.
 DATE_FORMAT = re.compile(r"%[dm][./-]%[dm][./-]%Y([ T]%H:%M(:%S)?)?")
 
@@ -140,6 +172,8 @@ def check_model(model, n_features=None):
         _check_groups(name, model, width)
     if isinstance(model, MinkowskiWeightedKMeans):
         _check_clusters(model, sizes)
+    elif isinstance(model, Mixture):
+        _check_mixture(model, sizes)
     elif isinstance(model, CAFE):
         _check_cafe(model, sizes)
     elif isinstance(model, TabularCAFE):
@@ -217,9 +251,11 @@ def _check_number(owner, model, n_clusters):
         return
     numbers = getattr(model, "_numbers", None)
     table = numbers.get("table") if isinstance(numbers, dict) else None
-    if not isinstance(table, dict) or set(table) != {"n_clusters", *MEASURED, "chosen"}:
+    known = [{"n_clusters", *measured, "chosen"} for measured in TABLES]
+    if not isinstance(table, dict) or set(table) not in known:
         raise UnsoundModel(f"n_clusters_table_ of {owner} is damaged")
-    lengths = {len(column) if isinstance(column, list) else -1 for column in table.values()}
+    kinds = (Real, np.bool_)
+    lengths = {len(column) if _is_list(column, kinds) else -1 for column in table.values()}
     if len(lengths) != 1 or -1 in lengths or not isinstance(numbers.get("found"), bool):
         raise UnsoundModel(f"n_clusters_table_ of {owner} is damaged")
     chosen = [
@@ -240,6 +276,32 @@ def _check_labels(owner, model, n_clusters):
 
 
 def _check_cafe(cafe, sizes):
+    _check_candidates(cafe, sizes)
+    _check_number("CAFE", cafe, sizes["k"])
+    _check_labels("CAFE", cafe, sizes["k"])
+    is_mixture = cafe.selection == MIXTURE
+    if is_mixture:
+        _check_answer(cafe, sizes["k"])
+    if getattr(cafe, "scaler_", None) is not None:
+        check_model(cafe.scaler_, cafe.n_features_in_)
+    given = cafe._input
+    if given == "memberships" and not is_mixture:
+        raise UnsoundModel(f"rescaling='memberships' of CAFE needs selection={MIXTURE!r}")
+    # The input of the extractor may include what belongs to each cluster.
+    beside = {"memberships": 2, "distances": 1}.get(given, 0)
+    # "auto" may mean no extractor.
+    automatic = (cafe.extractor, given, cafe.n_components) == ("auto", "memberships", None)
+    if cafe.extractor is None or automatic:
+        if cafe.extractor_ is not None:
+            raise UnsoundModel("CAFE has an extractor_ without an extractor")
+    else:
+        check_model(
+            getattr(cafe, "extractor_", None), cafe.n_features_in_ + beside * sizes["k"]
+        )
+
+
+def _check_candidates(cafe, sizes):
+    """Check the clusterings among which CAFE has chosen, or from which a mixture started."""
     models = getattr(cafe, "models_", None)
     if not isinstance(models, list) or not all(
         isinstance(model, MinkowskiWeightedKMeans) for model in models
@@ -257,27 +319,86 @@ def _check_cafe(cafe, sizes):
             raise UnsoundModel("feature_groups_ of CAFE do not match its models_")
     if chosen.feature_weights_.shape != cafe.feature_weights_.shape:
         raise UnsoundModel("feature_weights_ of CAFE do not match its model_")
-    _check_number("CAFE", cafe, sizes["k"])
-    _check_labels("CAFE", cafe, sizes["k"])
-    if getattr(cafe, "scaler_", None) is not None:
-        check_model(cafe.scaler_, cafe.n_features_in_)
-    # The input of the extractor may include the distances to the centres.
-    width = cafe.n_features_in_ + (sizes["k"] if cafe.rescaling == "distances" else 0)
-    if cafe.extractor is not None:
-        check_model(getattr(cafe, "extractor_", None), width)
-    elif cafe.extractor_ is not None:
-        raise UnsoundModel("extractor_ of CAFE is not None, but its extractor is None")
     if not isinstance(getattr(cafe, "p_", None), Real):
         raise UnsoundModel("p_ of CAFE is not a number")
     if sizes["d"] != 3:
         raise UnsoundModel("_distance_scales of CAFE are not three numbers")
     test = getattr(cafe, "_structure", None)
-    if test is not None and not (len(test) == 3 and all(isinstance(x, float) for x in test)):
+    if test is not None and not (_is_list(test, float) and len(test) == 3):
         raise UnsoundModel("_structure of CAFE is not three numbers")
+    _check_records(cafe, models)
+
+
+def _check_records(cafe, models):
+    """Check the columns of `candidates_`."""
     tried = getattr(cafe, "_candidates", None)
-    columns = tried.values() if isinstance(tried, dict) else [()]
-    if {len(column) for column in columns} != {len(models)}:
-        raise UnsoundModel(f"candidates_ of CAFE do not match its {len(models)} models_")
+    if not isinstance(tried, dict) or set(tried) != set(RECORDS):
+        raise UnsoundModel("candidates_ of CAFE are damaged")
+    for name, kinds in RECORDS.items():
+        column = tried[name]
+        if not _is_list(column, kinds):
+            raise UnsoundModel(f"{name} in candidates_ of CAFE has values of a wrong type")
+        if len(column) != len(models):
+            raise UnsoundModel(f"candidates_ of CAFE do not match its {len(models)} models_")
+    if [model is cafe.model_ for model in models] != [bool(it) for it in tried["chosen"]]:
+        raise UnsoundModel("candidates_ of CAFE do not match its model_")
+
+
+def _is_list(values, kinds):
+    return isinstance(values, list) and all(isinstance(value, kinds) for value in values)
+
+
+def _check_mixture(mixture, sizes):
+    """Check a Mixture whose attributes have the right shapes."""
+    if mixture.n_components != sizes["k"]:
+        raise UnsoundModel(
+            f"Mixture has {sizes['k']} means, but n_components={mixture.n_components}"
+        )
+    if abs(mixture.weights_.sum() - 1) > 1e-6:
+        raise UnsoundModel("weights_ of Mixture have not the sum 1")
+    _check_labels("Mixture", mixture, sizes["k"])
+    for name in ("n_iter_", "_n_varying", "_root_scale"):
+        value = getattr(mixture, name, None)
+        if not isinstance(value, Real) or not 0 <= value < np.inf:
+            raise UnsoundModel(f"{name} of Mixture is {_brief(value)}")
+    value = getattr(mixture, "lower_bound_", None)
+    if not isinstance(value, Real) or not np.isfinite(value):
+        raise UnsoundModel(f"lower_bound_ of Mixture is {_brief(value)}")
+    labels = getattr(mixture, "feature_groups_", None)
+    if labels is not None and not (
+        isinstance(labels, np.ndarray)
+        and labels.dtype.kind == "U"
+        and labels.shape == (mixture.n_features_in_,)
+    ):
+        raise UnsoundModel("feature_groups_ of Mixture do not label its features")
+    check_state(mixture)
+
+
+def _check_answer(cafe, n_clusters):
+    """Check the mixture of a CAFE, and what is known about it."""
+    mixture = getattr(cafe, "mixture_", None)
+    if not isinstance(mixture, Mixture):
+        raise UnsoundModel("mixture_ of CAFE is not a Mixture")
+    check_model(mixture, cafe.n_features_in_)
+    if mixture.n_components != n_clusters:
+        raise UnsoundModel("mixture_ of CAFE does not match its feature_weights_")
+    if not np.array_equal(_labels_of(mixture), _labels_of(cafe)):
+        raise UnsoundModel("feature_groups_ of CAFE do not match its mixture_")
+    answer = getattr(cafe, "_answer", None)
+    if not isinstance(answer, dict) or set(answer) != set(Answer._fields):
+        raise UnsoundModel("the answer of CAFE is damaged")
+    clusters = answer["clusters"]
+    shares = [answer["isolated"], *(clusters if isinstance(clusters, list) else [None])]
+    sound = (
+        isinstance(answer["verdict"], str)
+        and answer["verdict"] in VERDICTS
+        and all(isinstance(answer[name], Real) for name in ("gain", "stability"))
+        and np.isfinite([answer["gain"], answer["stability"]]).all()
+        and len(shares) == n_clusters + 1
+        and all(isinstance(share, Real) and 0 <= share <= 1 for share in shares)
+    )
+    if not sound:
+        raise UnsoundModel("the answer of CAFE has values of a wrong type or out of range")
 
 
 def _labels_of(model):

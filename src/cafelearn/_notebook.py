@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._labels import settings_words
+from cafelearn._labels import answer_words, is_mixture, mixture_words, settings_words
 from cafelearn._profiles import variable_names, variable_weights
 from cafelearn._words import shortened
 
@@ -48,29 +48,47 @@ class NotebookMixin:
 
 
 def summary_html(estimator) -> str:
-    """Return sizes, chosen settings, diagnosis and weights of a fitted estimator as HTML."""
+    """Return answer, sizes, settings, diagnosis and weights of a fitted estimator as HTML."""
     inner = getattr(estimator, "cafe_", estimator)
     model = getattr(inner, "model_", inner)
-    mass = np.asarray(model._mass, dtype=float)
-    k, m = model.feature_weights_.shape
+    mass = _mass(inner, model)
+    k, m = inner.feature_weights_.shape
     number = "" if inner.n_clusters_table_ is None else " (number chosen automatically)"
-    size = f"{_amount(mass.sum())} rows" if _are_counts(mass) else "weighted rows"
+    size = "weighted rows"
+    if _are_counts(mass):
+        size = f"{_amount(mass.sum())} rows"
+    elif is_mixture(inner) and inner._mass is None:
+        size = "the rows"
     name = type(estimator).__name__
     words = f"{_plural(k, 'cluster')}{number} of {size}, {_plural(m, 'feature')}"
-    if model is not inner:
+    if getattr(inner, "extractor_", None) is not None:
         words += f", {inner._n_features_out:,} extracted"
+    is_uniform = not is_mixture(inner) and model.weighting == "uniform"
     parts = [
+        f"<p><b>{escape(answer_words(inner))}.</b></p>",
         f"<p><b>{escape(name)}</b>: {words}.</p>",
         f"<p>{escape(_settings(inner, model))}</p>",
         _findings(inner.diagnosis_),
-        _map(
-            variable_weights(inner), mass, variable_names(inner), model.weighting == "uniform"
-        ),
+        _map(variable_weights(inner), mass, variable_names(inner), is_uniform),
     ]
     return f'<div class="cafelearn-fit"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
+def _mass(inner, model):
+    """Return the mass of each cluster; after a lazy fit of a mixture, its share."""
+    if not is_mixture(inner):
+        return np.asarray(model._mass, dtype=float)
+    found = inner.mixture_.weights_ if inner._mass is None else inner._mass
+    return np.asarray(found, dtype=float)
+
+
 def _settings(inner, model):
+    if is_mixture(inner):
+        n = len(inner.models_)
+        starts = f"{_plural(n, 'candidate')} of Minkowski weighted k-means"
+        return (
+            f"Mixture: {mixture_words(inner.mixture_)}. It started from {starts}, among others."
+        )
     if model is inner:
         offset = model.dispersion_offset if model.weighting != "uniform" else None
         row = {"weighting": model.weighting, "dispersion_offset": offset, "p": model.p}

@@ -14,7 +14,10 @@ class Selection(NamedTuple):
     text: str  # reason for the choice, in reports
 
 
+# The selection that fits a mixture, which starts from the candidates.
+MIXTURE = "mixture"
 SELECTIONS = {
+    MIXTURE: Selection("by_likelihood", "the highest likelihood score of the starts"),
     "likelihood": Selection("by_likelihood", "the highest likelihood score"),
     "agreement": Selection("by_agreement", "the highest total agreement with the others"),
 }

@@ -80,6 +80,12 @@ class TabularCAFE(
         The numbers of clusters tried; see :class:`CAFE`.
     diagnosis_ : list of Finding
         Problems found with the fit; see :class:`CAFE`.
+    verdict_, confidence_, stability_, cluster_stability_ : str, str, float, ndarray
+        How sure the clusters are; see :class:`CAFE`.
+    mixture_ : Mixture
+        The mixture of the encoded columns; see :class:`CAFE`.
+    relevance_ : ndarray of int of shape (n_clusters, n_encoded_columns)
+        Role of each encoded column in each cluster; see :class:`CAFE`.
     loadings_ : DataFrame
         Coefficients of the inputs in each extracted feature; see :class:`CAFE`.
     n_features_in_ : int
@@ -98,11 +104,13 @@ class TabularCAFE(
     >>> from cafelearn.datasets import load
     >>> from cafelearn import TabularCAFE
     >>> table = load("iris").frame.assign(big=lambda t: t.iloc[:, 0] > 6)
-    >>> model = TabularCAFE(CAFE(3, p=2.0, n_init=5, random_state=0), drop=["target"])
+    >>> model = TabularCAFE(CAFE(3, n_init=5, random_state=0), drop=["target"])
     >>> model.fit_transform(table).shape
-    (150, 3)
+    (150, 12)
     >>> model.weights_frame().columns[-2:].tolist()
     ['petal_width', 'big']
+    >>> model.confidence_
+    'high'
     """
 
     _parameter_constraints = {
@@ -224,9 +232,26 @@ class TabularCAFE(
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            Index of the nearest centre.
+            Index of the most likely cluster.
         """
         return self._fitted().predict(self.encode(X))
+
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Compute the probability of each cluster for each row.
+
+        Only defined if the CAFE has ``selection="mixture"``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            See :meth:`CAFE.predict_proba`.
+        """
+        return self._fitted().predict_proba(self.encode(X))
 
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
         """Compute the assignment margin of each row.
@@ -320,6 +345,36 @@ class TabularCAFE(
     def n_clusters_table_(self):
         """The numbers of clusters tried, one row each; None if a single number was given."""
         return self._fitted().n_clusters_table_
+
+    @property
+    def mixture_(self):
+        """The mixture of the CAFE."""
+        return self._fitted().mixture_
+
+    @property
+    def verdict_(self) -> str:
+        """Whether the clusters are a structure of the data."""
+        return self._fitted().verdict_
+
+    @property
+    def confidence_(self) -> str:
+        """How sure the labels are: "high", "medium" or "low"."""
+        return self._fitted().confidence_
+
+    @property
+    def stability_(self) -> float:
+        """Mean agreement of the labels with those of fits to random halves of the rows."""
+        return self._fitted().stability_
+
+    @property
+    def cluster_stability_(self) -> np.ndarray:
+        """Mean agreement of each cluster with the most similar one of fits to random halves."""
+        return self._fitted().cluster_stability_
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """Role of each encoded column in each cluster."""
+        return self._fitted().relevance_
 
     def _fitted(self):
         check_is_fitted(self)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn._labels import is_correlated
 from cafelearn._variables import fitted_variables, of_variables, variable_codes
 from cafelearn._warning import warn_caller
 
@@ -23,6 +24,16 @@ DISAGREE = 0.5
 UNSCALED = 20.0
 # Finding "offset": a constant offset is more than this many times the mean dispersion.
 DROWNED = 100.0
+# Finding "unstable" is severe below STABLE and a note below FAIRLY_STABLE; clusters whose own
+# stability is below CLUSTER_STABLE are named.
+STABLE, FAIRLY_STABLE, CLUSTER_STABLE = 0.6, 0.75, 0.5
+# Finding "tiny-clusters": a cluster has less than this share of the rows, or fewer rows.
+TINY, FEWEST = 0.02, 5
+# Finding "disagreement" of a mixture: the mean agreement with the candidates is below this.
+UNLIKE = 0.1
+# Finding "isolated-rows": more than this share is isolated, or in the background.
+# Of normal rows, up to 0.8% are isolated.
+ISOLATED, BACKGROUND = 0.01, 0.01
 # Advice of the finding "scales".
 SCALE = (
     "Scale the features, for instance with RangeScaler, or use CAFE, which scales them by "
@@ -48,8 +59,11 @@ class Finding(NamedTuple):
     Parameters
     ----------
     code : str
-        Identifier of the finding: "collapsed", "singletons", "uniform", "one-feature",
-        "disagreement", "offset", "scales" or "no-structure".
+        Identifier of the finding. About the answer of a mixture: "no-structure", "continuum",
+        "inconclusive", "unstable", "tied-numbers", "tiny-clusters", "correlated",
+        "isolated-rows" and "disagreement". About the sizes of clusters: "collapsed" and
+        "singletons". About Minkowski weighted k-means: "uniform", "one-feature", "offset",
+        "scales", "disagreement" and "no-structure".
     severity : {"severe", "note"}
         Severe findings are also issued as a :class:`DiagnosisWarning`.
     message : str
@@ -198,6 +212,153 @@ def check_structure_found(structure):
         )
 
 
+def check_answer(cafe, agreement=None):
+    """Yield findings about the mixture of a CAFE.
+
+    `agreement` is the mean adjusted Rand index of its labels with those of the candidates, or
+    None if it is unknown.
+    """
+    answer, k, mixture = cafe._answer, cafe.n_clusters_, cafe.mixture_
+    if k == 1:
+        yield from check_number(cafe._numbers)
+        return
+    yield from _check_verdict(answer["verdict"], k)
+    yield from _check_stability(answer)
+    yield from _check_ties(cafe._numbers)
+    yield from _check_masses(cafe)
+    yield from _check_starts(cafe, agreement)
+    if is_correlated(mixture) and answer["verdict"] != "none":
+        yield Finding(
+            "correlated",
+            NOTE,
+            "Columns are correlated within clusters. A weight only says how compact a cluster "
+            "is on a column by itself; clusters may be apart in a combination of columns whose "
+            "weights are low.",
+        )
+    isolated, background = answer["isolated"], mixture.background_
+    if isolated > ISOLATED or background > BACKGROUND:
+        parts = []
+        if isolated > ISOLATED:
+            parts.append(f"{isolated:.1%} of the rows are far from all other rows")
+        if background > BACKGROUND:
+            parts.append(f"{background:.1%} of the rows fit in no cluster (the background)")
+        yield Finding(
+            "isolated-rows",
+            NOTE,
+            f"{' and '.join(parts)}. They have the label of the most likely cluster, but may "
+            "be outliers.",
+        )
+
+
+def _check_verdict(verdict, k):
+    if verdict == "none":
+        yield Finding(
+            "no-structure",
+            SEVERE,
+            "No cluster structure was found: a single cloud with correlated and skewed columns "
+            f"describes the rows as well as {k} clusters.",
+        )
+    elif verdict == "continuum":
+        yield Finding(
+            "continuum",
+            NOTE,
+            f"The {k} clusters are cuts through a cloud without gaps: other cuts may be as "
+            "good.",
+        )
+    elif verdict == "inconclusive":
+        yield Finding(
+            "inconclusive",
+            NOTE,
+            "There is little evidence for or against clusters: a single cloud describes the "
+            "rows nearly as well.",
+        )
+
+
+def _check_stability(answer):
+    if answer["stability"] >= FAIRLY_STABLE:
+        return
+    weak = [l for l, value in enumerate(answer["clusters"]) if value < CLUSTER_STABLE]
+    least = ""
+    if 0 < len(weak) < len(answer["clusters"]):
+        least = f" The least stable: cluster{'' if len(weak) == 1 else 's'} {_joined(weak)}."
+    severe = answer["stability"] < STABLE
+    yield Finding(
+        "unstable",
+        SEVERE if severe else NOTE,
+        f"The clusters are {'not' if severe else 'only fairly'} stable: mixtures fitted to "
+        f"random halves of the rows agree with them by {answer['stability']:.2f} (adjusted "
+        f"Rand index; 1 means equal clusters).{least}",
+    )
+
+
+def _check_ties(numbers):
+    tied = near_ties(numbers)
+    if tied:
+        table = numbers["table"]
+        chosen = table["n_clusters"][table["chosen"].index(True)]
+        some = "cluster is" if tied == [1] else "clusters are"
+        yield Finding(
+            "tied-numbers",
+            NOTE,
+            f"{_joined(tied, 'or')} {some} nearly as good as the {chosen} that were chosen.",
+        )
+
+
+def near_ties(numbers):
+    """Return the numbers of clusters that are nearly as good as the chosen one.
+
+    `numbers` is the result of `choose_number`, or None if the number was given.
+    """
+    if numbers is None:
+        return []
+    table = numbers["table"]
+    return [k for k, tied in zip(table["n_clusters"], table["tied"], strict=True) if tied]
+
+
+def _check_masses(cafe):
+    """Yield findings about the sizes of the final clusters."""
+    if cafe._mass is None:
+        return
+    for finding in check_sizes(cafe):
+        # A large and a small cluster may well be the truth.
+        if finding.code == "collapsed" and cafe.verdict_ == "structure":
+            finding = finding._replace(severity=NOTE)
+        yield finding
+    members = cafe._mass if cafe._members is None else cafe._members
+    share = cafe._mass / cafe._mass.max()
+    share = share / share.sum()
+    tiny = np.flatnonzero((members != 1) & ((share < TINY) | (members < FEWEST)))
+    if len(tiny):
+        sizes = _joined([f"{members[l]:,.0f}" for l in tiny])
+        one = len(tiny) == 1
+        yield Finding(
+            "tiny-clusters",
+            NOTE,
+            f"Cluster{'' if one else 's'} {_joined(tiny.tolist())} {'is' if one else 'are'} "
+            f"very small ({sizes} rows).",
+        )
+
+
+def _check_starts(cafe, agreement):
+    """Yield a finding if the clusters have nothing in common with those of mwk-means."""
+    if agreement is None or agreement >= UNLIKE:
+        return
+    # Long parallel clusters are invisible to k-means, but clear to a mixture.
+    sure = cafe.confidence_ == "high"
+    yield Finding(
+        "disagreement",
+        NOTE if sure else SEVERE,
+        "The clusters have little in common with those of Minkowski weighted k-means (mean "
+        f"adjusted Rand index {agreement:.2f}; 0 is chance)"
+        f"{', as is the case for long clusters side by side' if sure else ''}.",
+    )
+
+
+def _joined(items, word="and"):
+    *others, last = map(str, items)
+    return f"{', '.join(others)} {word} {last}" if others else last
+
+
 def check_number(numbers):
     """Yield a finding if the choice of the number of clusters found no structure.
 
@@ -209,8 +370,8 @@ def check_number(numbers):
         yield Finding(
             "no-structure",
             SEVERE,
-            f"No cluster structure was found: with up to {max(tried)} clusters, the rows "
-            "cluster no better than rows whose variables are independent of each other"
+            f"No cluster structure was found: with up to {max(tried)} clusters, no mixture "
+            "describes the rows better than a single cloud with correlated and skewed columns"
             f"{', so all are in one cluster' if k == 1 else ''}.",
         )
 

@@ -1,4 +1,8 @@
-"""Contribution of each feature to the assignment of a row."""
+"""Contribution of each feature to the assignment of a row.
+
+For a mixture, it is the change of log p(first) - log p(second) if the feature were unknown; for
+distances to centres, the term of the feature in the difference of the distances.
+"""
 
 from numbers import Integral
 
@@ -8,11 +12,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._cafe import CAFE
+from cafelearn._labels import is_mixture
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._profiles import amount_in, feature_names, percent, variable_names
 from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import Estimator, MatrixLike
+from cafelearn._validation import check_data
 from cafelearn._variables import variable_codes
+from cafelearn.mixture.columns import read_rows
+from cafelearn.mixture.em import log_joint
 
 __all__ = ["explain"]
 
@@ -29,9 +37,18 @@ ORDINARY = 800
 def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     """Compute the contribution of each feature to the assignment of a row.
 
-    Let d_first be the distance of the row to the nearest centre, and d_second its distance to
-    the second nearest. The p-th power of a distance is a sum over features, and so is
-    ``d_second**p - d_first**p``. The contribution of a feature is its term in this difference.
+    For a CAFE with ``selection="mixture"``, the contribution of a feature is the difference
+    between ``log(p_first / p_second)`` and the same if the value of the feature were missing.
+    Here p_first and p_second are the probabilities of the most likely and the second most
+    likely cluster. If the features are independent within clusters and have no heavy tails,
+    the contributions and the attribute ``prior`` sum to the log ratio. Correlated features
+    share what they know, so their contributions need not sum to it.
+
+    For other estimators, let d_first be the distance of the row to the nearest centre, and
+    d_second its distance to the second nearest. The p-th power of a distance is a sum over
+    features, and so is ``d_second**p - d_first**p``. The contribution of a feature is its term
+    in this difference.
+
     Features with a positive contribution favour the cluster of the row; features with a
     negative contribution favour the other cluster.
 
@@ -52,9 +69,12 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         - ``value`` : the value of the feature in this row, in the units of `X`;
         - ``first_center``, ``second_center`` : the two centres, in the units of `X`;
         - ``first_weight``, ``second_weight`` : weights of the feature in the two clusters;
-        - ``first_term``, ``second_term`` : the terms of the feature in ``d_first**p`` and
-          ``d_second**p``; for a missing value, the mean term of the members of the cluster;
-        - ``contribution`` : ``second_term - first_term``;
+        - ``first_term``, ``second_term`` : for a mixture, the log densities of the value in the
+          two clusters, given the other values of the row and relative to all rows; else the
+          terms of the feature in ``d_first**p`` and ``d_second**p``; for a missing value, the
+          mean term of the members of the cluster;
+        - ``contribution`` : ``first_term - second_term`` for a mixture, else
+          ``second_term - first_term``;
         - ``share`` : ``contribution / sum(abs(contribution))``; correct even if terms
           overflow to infinity.
 
@@ -63,15 +83,16 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         the explained row; it is None for variables of one feature and for missing values. The
         value and the centres are those of the encoded column of this category.
 
-        The ``attrs`` of the frame are ``first`` and ``second`` (the two clusters),
-        ``first_distance``, ``second_distance``, ``margin`` (1 minus the ratio of the two
-        distances), ``p`` and ``units``. ``units`` is a dict that maps variables of a
-        TabularCAFE to "date" (values are days since 1970-01-01) or "duration" (values are
-        numbers of days).
+        The ``attrs`` of the frame are ``first`` and ``second`` (the two clusters), ``margin``
+        and ``units``; for a mixture also ``first_probability``, ``second_probability``,
+        ``log_ratio`` (of the two) and ``prior`` (the log ratio of the sizes of the two
+        clusters); else ``first_distance``, ``second_distance`` and ``p``. ``units`` is a dict
+        that maps variables of a TabularCAFE to "date" (values are days since 1970-01-01) or
+        "duration" (values are numbers of days).
 
     See Also
     --------
-    CAFE.assignment_margin : Margin between the nearest and the second nearest centre.
+    CAFE.assignment_margin : Margin between the first and the second cluster.
 
     Examples
     --------
@@ -79,23 +100,24 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     >>> from cafelearn.datasets import load
     >>> from cafelearn.explanation import explain
     >>> X = load("iris").frame.drop(columns="target")
-    >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
+    >>> cafe = CAFE(3, random_state=0).fit(X)
     >>> found = explain(cafe, X, 70)
     >>> found["share"].round(2)
-    petal_width     0.49
-    sepal_width     0.18
-    sepal_length   -0.18
-    petal_length   -0.15
+    petal_width     0.40
+    sepal_width     0.23
+    petal_length    0.22
+    sepal_length    0.16
     Name: share, dtype: float64
-    >>> difference = found.attrs["second_distance"] ** 2 - found.attrs["first_distance"] ** 2
-    >>> bool(abs(found["contribution"].sum() - difference) < 1e-12)
-    True
     """
     model, scaler, values, scaled, names = _place(estimator, X, row)
-    if len(model.cluster_centers_) < 2:
+    if len(model.feature_weights_) < 2:
         raise ValueError(
             f"explain needs a {type(estimator).__name__} of at least two clusters, got one."
         )
+    if is_mixture(model):
+        found = _explain_mixture(model, values, scaled, names)
+        found.attrs["units"] = estimator._profile_units()
+        return found
     distances = model.transform(scaled)[0]
     first = int(model.predict(scaled)[0])
     second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
@@ -122,10 +144,7 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     codes = variable_codes(model)
     if codes is not None:
         found = _by_variable(found, codes, variable_names(model))
-    total = found["contribution"].abs().sum()
-    found["share"] = found["contribution"] / total if total > 0 else 0.0
-    order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
-    found = found.iloc[order]
+    found = _largest_first(found)
     if unit != 1:
         found = found.assign(**{name: _divided(found[name], unit, model.p) for name in TERMS})
     one, two = float(distances[first]), float(distances[second])
@@ -139,6 +158,83 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         "units": estimator._profile_units(),
     }
     return found
+
+
+def _largest_first(found):
+    total = found["contribution"].abs().sum()
+    found["share"] = found["contribution"] / total if total > 0 else 0.0
+    order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
+    return found.iloc[order]
+
+
+def _explain_mixture(cafe, values, X, names):
+    """Return the contributions to the log ratio of the two most likely clusters of a row."""
+    mixture, codes = cafe.mixture_, variable_codes(cafe)
+    joint = log_joint_without(mixture, X)
+    # The first of equally likely clusters is the one that `predict` returns.
+    first, second = np.argsort(-joint, kind="stable")[:2].tolist()
+    pair = [first, second]
+    groups = np.arange(X.shape[1]) if codes is None else codes
+    terms = np.array(
+        [
+            (joint - log_joint_without(mixture, X, np.flatnonzero(groups == g)))[pair]
+            for g in range(groups.max() + 1)
+        ]
+    )
+    # With groups, the terms of a variable are at its first column, to be summed below.
+    places = np.unique(groups, return_index=True)[1]
+    at_columns = np.zeros((X.shape[1], 2))
+    at_columns[places] = terms
+    centers, weights = cafe.cluster_centers_[pair], cafe.feature_weights_[pair]
+    found = pd.DataFrame(
+        {
+            "value": values,
+            "first_center": centers[0],
+            "second_center": centers[1],
+            "first_weight": weights[0],
+            "second_weight": weights[1],
+            "first_term": at_columns[:, 0],
+            "second_term": at_columns[:, 1],
+            "contribution": at_columns[:, 0] - at_columns[:, 1],
+        },
+        index=names,
+    )
+    if codes is not None:
+        found = _by_variable(found, codes, variable_names(cafe))
+    found = _largest_first(found)
+    share = np.exp(joint - joint[first])
+    log_weight = mixture._fitted.parameters.log_weight
+    found.attrs = {
+        "first": first,
+        "second": second,
+        "first_probability": float(1 / share.sum()),
+        "second_probability": float(share[second] / share.sum()),
+        "margin": float(1 - share[second]),
+        "log_ratio": float(joint[first] - joint[second]),
+        "prior": float(log_weight[first] - log_weight[second]),
+    }
+    return found
+
+
+def log_joint_without(mixture, X, columns=()):
+    """Return log(weight x density) of one row in each cluster, as if columns were missing.
+
+    Columns that are independent of the others are missing values. The columns of the block,
+    which depend on each other, are left out of the covariance matrices, too.
+    """
+    layout, parameters, family = mixture._fitted
+    block, columns = parameters.block, np.asarray(columns, dtype=np.int64)
+    kept = ~np.isin(layout.place[block], columns)
+    if not kept.all():
+        parameters = parameters._replace(
+            block=block[kept],
+            block_mean=parameters.block_mean[:, kept],
+            covariance=parameters.covariance[:, kept][:, :, kept],
+        )
+    X = np.array(X, dtype=np.float64)
+    X[:, columns] = np.nan
+    joint, *_ = log_joint(read_rows(X, layout), parameters, layout, family)
+    return joint[0, : len(parameters.mean)]
 
 
 def values_shown(found: pd.DataFrame) -> pd.DataFrame:
@@ -239,6 +335,14 @@ def _place(estimator, X, row):
         one, estimator = estimator.encode(one), estimator.cafe_
     values = np.asarray(one, dtype=np.float64)[0]
     names = feature_names(estimator)
+    if is_mixture(estimator):
+        return (
+            estimator,
+            None,
+            values,
+            check_data(estimator, one, reset=False, gaps=True),
+            names,
+        )
     if isinstance(estimator, CAFE):
         scaled = estimator._checked(one)
         return estimator.model_, estimator.scaler_, values, scaled, names

@@ -21,13 +21,14 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import Estimator
 from cafelearn._validation import is_dask
 from cafelearn._words import listed
+from cafelearn.mixture.model import Mixture
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
 FORMAT = 1
 HEADER, SCHEMA = "cafelearn.json", "schema.json"
 ZIP = b"PK\x03\x04"
-MODELS = (CAFE, MinkowskiWeightedKMeans, TabularCAFE, RangeScaler)
+MODELS = (CAFE, MinkowskiWeightedKMeans, Mixture, TabularCAFE, RangeScaler)
 
 # The only types allowed in a file; skops by itself would trust more. None of them is a function
 # or a method: they contain only numbers, text and each other.
@@ -80,7 +81,7 @@ def save_model(model: Estimator, path: str | PathLike[str], force: bool = False)
 
     Parameters
     ----------
-    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
+    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans, Mixture or RangeScaler
         The model. Its scalers and extractors must be among those that :func:`load_model`
         trusts: the built-in ones except UMAP, and a few of scikit-learn's. The lazy
         ``labels_`` of a fit to a Dask collection are not saved; use ``predict`` instead.
@@ -168,7 +169,7 @@ def load_model(path: str | PathLike[str]) -> Estimator:
 
     Returns
     -------
-    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans or RangeScaler
+    model : CAFE, TabularCAFE, MinkowskiWeightedKMeans, Mixture or RangeScaler
         The fitted model.
 
     Raises

@@ -10,7 +10,7 @@ from cafelearn._dask.blocks import scaled_by_each
 from cafelearn._dask.extents import measure
 from cafelearn._dask.fitting import fit_models, known_lengths
 from cafelearn._dask.inputs import make_blocks
-from cafelearn._dask.lazy import blockwise, detached
+from cafelearn._dask.lazy import blockwise, detached, input_width
 from cafelearn._dask.moments import (
     combine_moments,
     find_moments,
@@ -20,14 +20,20 @@ from cafelearn._dask.moments import (
     moments_of,
 )
 from cafelearn._dask.sampling import sample
+from cafelearn._rescaling import spread_sums, weights_of
 from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn._selections import MIXTURE
 from cafelearn._solver.placing import assign, make_model
 from cafelearn._structure import ROWS
 from cafelearn._validation import check_unscaled, ordinary_units
 from cafelearn._variable_scaling import scale_as_one, scaling_key
 from cafelearn._variables import largest_sums, set_variables, several_columns, variable_codes
+from cafelearn.choice.answer import fit_mixture, order_starts
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.mixture.em import add_sums
+from cafelearn.mixture.model import sum_batches
+from cafelearn.mixture.settings import SETTINGS
 from cafelearn.selection import add_tallies, count_extremes, gaps_differ, make_frame, tally
 
 
@@ -36,8 +42,8 @@ def fit_cafe(estimator, X):
     candidates = make_candidates(estimator)
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
-    seeds = seed_sequence(estimator.random_state).spawn(3)
-    for_models, for_extractor, for_test = seeds
+    seeds = seed_sequence(estimator.random_state).spawn(4)
+    for_models, for_extractor, for_test, for_mixture = seeds
     extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
     if any(candidate.scaling is None for candidate in candidates):
         check_unscaled(extents.low, extents.high, estimator)
@@ -79,14 +85,69 @@ def fit_cafe(estimator, X):
         candidates, for_models, fit, count, frame, extents.gaps
     )
     chosen = estimator._choose(candidates, models, found, counts, frame)
-    estimator.scaler_ = scalers[scaling_key(candidates[chosen], codes)]
-    if estimator.rescaling == "distances":
-        _balance_parts(estimator, seen[chosen][0])
-    _fit_extractor(estimator, extractor, seen[chosen][0], for_extractor)
-    _set_labels(estimator, blocks, [scalers[scaling_key(c, codes)] for c in candidates])
-    few = sample(blocks, for_extractor, at_most=ROWS) if estimator.n_permutations > 0 else None
+    scaled, scaled_extents = seen[chosen]
+    estimator.scaler_ = scaled.scaler
+    if estimator.selection == MIXTURE:
+        best = [(models[i], seen[i][0].scaler) for i in order_starts(counts, frame)]
+        # There is no other test of structure.
+        _fit_mixture(estimator, blocks, extents, best, for_mixture, sampling=for_test)
+        _weigh(estimator, blocks, scaled_extents, codes)
+    if estimator._input == "distances":
+        _balance_parts(estimator, blocks)
+    _fit_extractor(estimator, extractor, blocks, for_extractor)
+    _set_labels(estimator, blocks, [each.scaler for each, _ in seen])
+    few = None
+    if estimator.n_permutations > 0 and estimator.selection != MIXTURE:
+        few = sample(blocks, for_extractor, at_most=ROWS)
     estimator._diagnose(few, for_test)
     return estimator
+
+
+def _fit_mixture(estimator, blocks, extents, starts, seed, sampling):
+    """Fit the mixture of a CAFE: the search runs on a sample, the last iterations on all rows.
+
+    `starts` are pairs of a fitted MinkowskiWeightedKMeans and its scaler.
+    """
+    rows = sample(blocks, sampling, at_most=SETTINGS.search_rows)
+    # Columns without any value in the sample become constant.
+    rows = np.where(np.isnan(rows).all(axis=0), extents.low, rows)
+    labellings = [model.predict(scale_rows(scaler, rows)) for model, scaler in starts]
+
+    def total(run, request):
+        return blocks.reduce(sum_block, add_sums, (run, request))
+
+    found = fit_mixture(
+        estimator,
+        rows,
+        np.ones(len(rows)),
+        labellings,
+        seed,
+        total if len(rows) < len(blocks) else None,
+    )
+    # The labels of a sample that has all rows are not kept either.
+    vars(found[0]).pop("labels_", None)
+    estimator._set_mixture(found)
+
+
+def sum_block(rows, order):
+    """Add up the results of a function for the rows of one block; `order` is (run, request)."""
+    return sum_batches(rows.X, rows.sample_weight, *order)
+
+
+def _weigh(estimator, blocks, extents, codes):
+    """Set the weights of the clusters; `extents` are those of the scaled rows."""
+    low, high = extents.low, extents.high
+    order = detached(estimator), low / 2 + high / 2
+    estimator.feature_weights_ = weights_of(
+        blocks.reduce(sum_spreads, add_sums, order), high - low, codes
+    )
+
+
+def sum_spreads(rows, order):
+    """Compute the SpreadSums of one block; `order` is (estimator, centre of scaled rows)."""
+    estimator, center = order
+    labels, k = estimator._assign(rows.X), estimator.n_clusters
+    return spread_sums(estimator._scale(rows.X), labels, k, rows.sample_weight, center)
 
 
 def _model(model, dtype, gaps):
@@ -146,19 +207,16 @@ def _fit_extractor(estimator, extractor, blocks, seed):
 
 
 class Rescaling:
-    """Rescale scaled rows as a fitted CAFE does."""
+    """Compute the inputs of the extractor of a fitted CAFE."""
 
     def __init__(self, estimator):
         self.estimator = estimator
 
-    def __call__(self, scaled):
-        labels = None
+    def __call__(self, X):
+        if not len(X):
+            return np.empty((0, input_width(self.estimator)), X.dtype)
         with config_context(assume_finite=True):
-            if self.estimator.rescaling != "distances" and len(scaled):
-                labels = self.estimator.model_.predict(scaled)
-            elif self.estimator.rescaling != "distances":
-                return scaled
-            return self.estimator._rescale(scaled, labels)
+            return self.estimator._rescaled(X)
 
 
 def find_rescaled_moments(rows, order):
@@ -176,6 +234,8 @@ def _set_labels(estimator, blocks, scalers):
             scaled = array.map_blocks(partial(_scale, scaler, dtype), dtype=dtype)
         model.labels_ = blockwise(model, "predict", scaled, dtype)
     estimator.labels_ = estimator.model_.labels_
+    if estimator.selection == MIXTURE:
+        estimator.labels_ = blockwise(estimator, "predict", array, dtype)
 
 
 def _scale(scaler, dtype, block):

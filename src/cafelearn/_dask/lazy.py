@@ -52,9 +52,19 @@ def blockwise(estimator, name, X, dtype):
 def _width(estimator, name):
     # A scaler has no `_n_features_out`, because it returns as many features as it takes.
     n_features_in = estimator.n_features_in_
+    if name == "predict_proba":
+        return estimator.n_clusters_
+    if name == "rescale":
+        return input_width(estimator)
     if name != "transform":
         return n_features_in
     return getattr(estimator, "_n_features_out", n_features_in)
+
+
+def input_width(cafe):
+    """Return the width of the input of the extractor of a fitted CAFE."""
+    beside = {"memberships": 2, "distances": 1}.get(cafe._input, 0)
+    return cafe.n_features_in_ + beside * len(cafe.feature_weights_)
 
 
 def _call(block, estimator, method, width, out_dtype):
@@ -73,6 +83,8 @@ def detached(estimator):
     if hasattr(worker, "model_"):
         worker.model_ = detached(worker.model_)
         worker.models_ = [worker.model_]
+    if "mixture_" in vars(worker):  # TabularCAFE has a property of this name
+        worker.mixture_ = detached(worker.mixture_)
     return worker
 
 

@@ -9,7 +9,7 @@ OPTIONS = {"dispersion_offset": "offset", "n_init": "n-init"}
 
 
 def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, n_init):
-    """Return the parameters of CAFE that define the candidates and the choice among them.
+    """Return the parameters of CAFE that define the candidates and the rule of the answer.
 
     Without --paper, the parameters of options that were not given are left out. With --paper,
     raise ValueError if another option contradicts it.

@@ -33,7 +33,7 @@ def demo(
     """Compare k-means, PCA and CAFE on the wine data with added noise.
 
     Each measurement gets noise in one cultivar and is unchanged in the other two.
-    CAFE computes a weight for each measurement in each cluster.
+    CAFE finds which measurements matter in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
         from cafelearn._files import check_output
@@ -78,6 +78,7 @@ def _compare(run, X, y, seed, jobs):
     from sklearn.metrics import adjusted_rand_score
 
     from cafelearn._cafe import CAFE
+    from cafelearn._labels import answer_words
     from cafelearn.cli.progress import warm_up, watch
 
     warm_up(run)
@@ -88,12 +89,14 @@ def _compare(run, X, y, seed, jobs):
     def clusters(rows):
         return KMeans(len(CULTIVARS), n_init=10, random_state=seed).fit_predict(rows)
 
-    n_components = features.shape[1]
+    run.facts["answer"] = answer_words(cafe)
+    run.say(f"CAFE finds {run.facts['answer']}.")
+    n_components = X.shape[1] // 2
     pca = PCA(n_components, random_state=seed).fit_transform(X)
     found = {
         "k-means": ("k-means on the measurements", clusters(X)),
         "PCA": (f"k-means on {n_components} features by PCA", clusters(pca)),
-        "CAFE": (f"k-means on {n_components} features by CAFE", clusters(features)),
+        "CAFE": (f"k-means on {features.shape[1]} features by CAFE", clusters(features)),
         "clusters": ("clusters of CAFE", cafe.labels_),
     }
     table = make_table("method", ">adjusted Rand index")
@@ -101,7 +104,7 @@ def _compare(run, X, y, seed, jobs):
     for name, (words, labels) in found.items():
         scores[name] = float(adjusted_rand_score(y, labels))
         table.add_row(words, f"{scores[name]:.2f}")
-    run.facts["p"] = cafe.p_
+    run.facts |= {"confidence": cafe.confidence_, "stability": cafe.stability_}
     run.show("Agreement with the cultivars (1 is perfect, 0 is chance)", table)
     return cafe
 

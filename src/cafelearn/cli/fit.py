@@ -18,10 +18,14 @@ OUTPUT = "Output"
 COLUMNS = "Columns"
 METHOD = "Method"
 MANY = "Comma-separated or repeated; several by default."
+STARTS = "of the candidates (of the starts of the mixture)"
 
 
-Extractor = StrEnum("Extractor", {name: name for name in EXTRACTORS})  # type: ignore[misc]
-PCA = Extractor("pca")
+AUTO = "auto"
+Extractor = StrEnum(  # type: ignore[misc]
+    "Extractor", {name: name for name in (AUTO, *EXTRACTORS)}
+)
+BY_DEFAULT = Extractor(AUTO)
 Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: ignore[misc]
 
 
@@ -53,14 +57,18 @@ def fit(
         typer.Option(
             "-r",
             "--components",
-            help="Number of features to extract; by default, half the number of columns after "
-            "encoding.",
+            help="Number of features to extract; by default, all of the standardised columns, "
+            "probabilities and log densities of the clusters are written.",
             min=1,
         ),
     ] = None,
     extractor: Annotated[
-        Extractor, typer.Option(help="Method of feature extraction.", rich_help_panel=METHOD)
-    ] = PCA,
+        Extractor,
+        typer.Option(
+            help="Method of feature extraction; auto is pca if --components is given.",
+            rich_help_panel=METHOD,
+        ),
+    ] = BY_DEFAULT,
     paper: Annotated[
         bool,
         typer.Option(
@@ -72,39 +80,43 @@ def fit(
     selection: Annotated[
         Selection | None,
         typer.Option(
-            help="Rule for choosing among the candidates, which are all combinations of the "
-            "exponents, scalings, weightings and offsets.",
+            help="mixture (default): clusters are those of a mixture, which starts from the "
+            "candidates, all combinations of exponents, scalings, weightings and offsets. "
+            "likelihood or agreement: the clusters are those of one candidate.",
             rich_help_panel=METHOD,
         ),
     ] = None,
     p: Annotated[
         list[str] | None,
-        typer.Option("--p", help=f"Minkowski exponents to try. {MANY}", rich_help_panel=METHOD),
+        typer.Option(
+            "--p", help=f"Minkowski exponents {STARTS}. {MANY}", rich_help_panel=METHOD
+        ),
     ] = None,
     scaling: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Scalings to try: range, standard or none. {MANY}", rich_help_panel=METHOD
+            help=f"Scalings {STARTS}: range, standard or none. {MANY}", rich_help_panel=METHOD
         ),
     ] = None,
     weighting: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Weightings to try, such as cluster or uniform. {MANY}",
+            help=f"Weightings {STARTS}, such as cluster or uniform. {MANY}",
             rich_help_panel=METHOD,
         ),
     ] = None,
     offset: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Dispersion offsets to try: mean, fixed or a number. {MANY}",
+            help=f"Dispersion offsets {STARTS}: mean, fixed or a number. {MANY}",
             rich_help_panel=METHOD,
         ),
     ] = None,
     rescaling: Annotated[
         str | None,
         typer.Option(
-            help="Rescaling of the rows before extraction: distances, origin or centroid.",
+            help="Input of the extraction: memberships (default), distances, origin or "
+            "centroid.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -323,6 +335,7 @@ def _fit(run, estimator, frame, label):
     from cafelearn.cli.remarks import remark_columns
     from cafelearn.cli.summary import (
         agreement_with,
+        doubtful_below,
         doubtful_rows,
         facts_of,
         findings_shown_here,
@@ -340,7 +353,8 @@ def _fit(run, estimator, frame, label):
     names = None if estimator.id_column is None else encoded.index
     counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
     profile = estimator.profile_frame(frame)
-    run.facts |= facts_of(estimator, counts, profile, *doubtful_rows(labels, margin, names))
+    doubtful = doubtful_rows(labels, margin, doubtful_below(estimator.cafe_), names)
+    run.facts |= facts_of(estimator, counts, profile, *doubtful)
     run.facts["seconds"] = round(seconds, 3)
     if label is not None:
         run.facts["label"] = agreement_with(estimator.labels_, frame[label])

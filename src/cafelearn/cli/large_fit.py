@@ -10,6 +10,7 @@ from cafelearn.cli.large_pass import for_parts, over_parts, write_part
 from cafelearn.cli.place import features_table
 from cafelearn.cli.summary import (
     LOWEST,
+    doubtful_below,
     doubtful_rows,
     facts_of,
     findings_shown_here,
@@ -104,7 +105,8 @@ def _survey_part(frame, first, path, estimator, label, id_type):
     classes = {} if label is None else _classes(frame[label], cluster, k)
     counts = np.bincount(cluster, minlength=k)
     profile = profile_sums(encoded.to_numpy(), cluster, k)
-    return Survey(counts, *doubtful_rows(cluster, margin, ids, first), classes, profile)
+    doubtful = doubtful_rows(cluster, margin, doubtful_below(estimator.cafe_), ids, first)
+    return Survey(counts, *doubtful, classes, profile)
 
 
 def _classes(known, cluster, k):

@@ -114,7 +114,7 @@ def explain(
     as_json: options.AsJson = False,
     debug: options.Debug = False,
 ):
-    """Show which features put a row in its cluster rather than in the second nearest one."""
+    """Show which features put a row in its cluster rather than in the second best one."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.explanation import explain as contributions
 
@@ -219,17 +219,27 @@ def _show(run, found, name, place, most):
         {"feature": feature} | values.to_dict() for feature, values in found.iterrows()
     ]
     first, second = facts["first"], facts["second"]
+    is_mixture = "log_ratio" in facts
     run.say(
-        f"{name[0].upper()}{name[1:]} is in cluster {first}; the second nearest is cluster "
-        f"{second}"
+        f"{name[0].upper()}{name[1:]} is in cluster {first}; the second "
+        f"{'most likely' if is_mixture else 'nearest'} is cluster {second}"
     )
-    run.say(
-        f"Distances {facts['first_distance']:.4g} and {facts['second_distance']:.4g}, "
-        f"margin {facts['margin']:.3f}, p = {facts['p']:g}"
-    )
-    shares = found["share"]
+    if is_mixture:
+        run.say(
+            f"Probabilities {_probability(facts['first_probability'])} and "
+            f"{_probability(facts['second_probability'])}, margin {facts['margin']:.3f}; log "
+            f"ratio {facts['log_ratio']:.3g}, of which {facts['prior']:.2g} by the sizes of "
+            "the clusters"
+        )
+    else:
+        run.say(
+            f"Distances {facts['first_distance']:.4g} and {facts['second_distance']:.4g}, "
+            f"margin {facts['margin']:.3f}, p = {facts['p']:g}"
+        )
+    shares = found["share"].round(9)
+    what = "log ratio" if is_mixture else "difference"
     run.show(
-        f"Shares of the difference: {percent(shares.clip(lower=0).sum())} for cluster {first} "
+        f"Shares of the {what}: {percent(shares.clip(lower=0).sum())} for cluster {first} "
         f"(+), {percent(shares.clip(upper=0).abs().sum())} for cluster {second} (-)",
         _table(found, first, second, most, with_weights=run.width() >= WIDE),
     )
@@ -237,6 +247,10 @@ def _show(run, found, name, place, most):
         rest, count = shares.iloc[most:].sum(), len(found) - most
         others = "feature adds" if count == 1 else f"{count:,} features add"
         run.say(f"The other {others} {rest:+.1%}")
+
+
+def _probability(share):
+    return f"{share:.3f}" if share >= 0.0005 else f"{share:.1g}"
 
 
 def _table(found, first, second, most, with_weights):

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 from cafelearn.cli.tables import make_table, short, stacked
 
-DOUBTFUL = 0.1  # rows with a smaller margin are in doubt
+# Rows with a smaller margin are in doubt: for probabilities, the second cluster is more than
+# half as likely as the first one; for distances, the margin is smaller in general.
+DOUBTFUL, DOUBTFUL_DISTANCE = 0.5, 0.1
 TOP = 5  # features of each cluster in the facts
 LOWEST = 5  # rows in doubt that are described
 RUNNERS_UP = 3  # candidates that are compared with the chosen one
@@ -35,7 +37,7 @@ def findings_shown_here():
 
 def facts_of(model, counts, profile, n_doubtful, doubtful):
     """Return the facts about a fitted TabularCAFE as a dict."""
-    from cafelearn._labels import chosen_position, settings_words
+    from cafelearn._labels import answer_words, chosen_position, settings_words
     from cafelearn._profiles import portraits
 
     cafe, weights = model.cafe_, model.weights_frame()
@@ -64,10 +66,13 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
             }
         )
     return {
+        "answer": answer_words(cafe),
+        **_mixture_facts(cafe),
         "features": cafe.n_features_in_,
         "variables": weights.shape[1],
         "used_columns": len(set(model.encoder_.variables_out())),
         "components": int(cafe._n_features_out),
+        "extracted": cafe.extractor_ is not None,
         "columns": model.encoder_.treatments_.reset_index().to_dict("records"),
         "constant": model.encoder_.constant_features_,
         "diagnosis": [finding._asdict() for finding in model.diagnosis_],
@@ -81,8 +86,46 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
         "candidates": candidates,
         "agreement": cafe.agreement_.tolist(),
         "clusters": clusters,
-        "doubtful": {"below": DOUBTFUL, "rows": n_doubtful, "lowest": doubtful},
+        "doubtful": {
+            "below": doubtful_below(cafe),
+            "rows": n_doubtful,
+            "lowest": doubtful,
+        },
     }
+
+
+def _mixture_facts(cafe):
+    """Return what is known of the mixture; None without a mixture."""
+    from cafelearn._labels import is_mixture, mixture_words
+    from cafelearn._profiles import feature_names
+
+    names = ("verdict", "confidence", "stability", "cluster_stability", "relevance", "mixture")
+    if not is_mixture(cafe):
+        return dict.fromkeys(names)
+    mixture, features = cafe.mixture_, feature_names(cafe)
+    return {
+        "verdict": cafe.verdict_,
+        "confidence": cafe.confidence_,
+        "stability": cafe.stability_,
+        "cluster_stability": cafe.cluster_stability_.tolist(),
+        "relevance": [
+            dict(zip(features, roles, strict=True)) for roles in cafe.relevance_.tolist()
+        ],
+        "mixture": {
+            "covariance": mixture.covariance_,
+            "tails": bool(mixture.tails_),
+            "background": mixture.background_,
+            "irrelevant": float((cafe.relevance_ == 0).mean()),
+            "words": mixture_words(mixture),
+        },
+    }
+
+
+def doubtful_below(cafe):
+    """Return the margin below which rows are in doubt."""
+    from cafelearn._labels import is_mixture
+
+    return DOUBTFUL if is_mixture(cafe) else DOUBTFUL_DISTANCE
 
 
 def _numbers(table):
@@ -95,19 +138,19 @@ def _numbers(table):
     ]
 
 
-def doubtful_rows(labels, margin, row_names=None, first=0):
-    """Count the rows in doubt and describe those with the lowest margins.
+def doubtful_rows(labels, margin, below, row_names=None, first=0):
+    """Count the rows with a margin below `below`, and describe those with the lowest margins.
 
     Rows are numbered from `first`.
     """
     import numpy as np
 
     lowest = np.argsort(margin, kind="stable")[:LOWEST]
-    return int((margin < DOUBTFUL).sum()), [
+    return int((margin < below).sum()), [
         {"row": first + int(i), "cluster": int(labels[i]), "margin": float(margin[i])}
         | ({} if row_names is None else {"id": _scalar(row_names[i])})
         for i in lowest
-        if margin[i] < DOUBTFUL
+        if margin[i] < below
     ]
 
 
@@ -130,7 +173,8 @@ def agreement_with(labels, known):
 
 
 def show_fit(out, facts):
-    """Print the facts of a fit, severe findings first."""
+    """Print the facts of a fit: the answer, then severe findings, then the rest."""
+    out.say(facts["answer"], style="bold")
     for finding in facts["diagnosis"]:
         if finding["severity"] == "severe":
             out.say(f"Warning: {finding['message']} [{finding['code']}]", style="bold red")
@@ -138,8 +182,7 @@ def show_fit(out, facts):
     used = f"{variables:,} of " if variables < data["columns"] else ""
     out.say(
         f"Fitted CAFE on {data['rows']:,} rows, {used}{data['columns']:,} columns in "
-        f"{facts['seconds']:.1f} s; extracted {facts['components']:,} features from "
-        f"{facts['features']:,}"
+        f"{facts['seconds']:.1f} s; {_features(facts)}"
     )
     if facts["n_clusters_table"] is not None:
         _show_numbers(out, facts["n_clusters_table"])
@@ -157,32 +200,29 @@ def show_fit(out, facts):
     for finding in facts["diagnosis"]:
         if finding["severity"] != "severe":
             out.say(f"Note: {finding['message']} [{finding['code']}]")
+    if not facts["diagnosis"]:
+        out.say("No problems found.")
+
+
+def _features(facts):
+    """Say what the features are."""
+    m, n = facts["features"], facts["components"]
+    if facts["extracted"]:
+        return f"extracted {n:,} features from {m:,}"
+    more = f" and {n - m:,} about the clusters" if n > m else ""
+    return f"{n:,} features: {m:,} rescaled columns{more}"
 
 
 def _show_numbers(out, numbers):
-    """Print the chosen number of clusters and the criteria for each number tried."""
+    """Print the chosen number of clusters and the gain of each number tried."""
     chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
     tried = [row["n_clusters"] for row in numbers]
-    out.say(f"Chose k = {chosen} by stability and score (tried {_ranges(tried)})")
-    table = make_table(
-        ">k",
-        ">stability",
-        ">spread",
-        ">stability, permuted",
-        ">score",
-        ">score, permuted",
-        ">criterion",
-        "",
-    )
+    out.say(f"Chose k = {chosen} by the gain over a single cloud (tried {_ranges(tried)})")
+    table = make_table(">k", ">gain", "")
     for row in numbers:
-        stability = [row[name] for name in ("stability", "spread", "permuted_stability")]
-        score = [row[name] for name in ("score", "permuted_score", "criterion")]
-        table.add_row(
-            str(row["n_clusters"]),
-            *("" if value is None else f"{value:.2f}" for value in stability),
-            *("" if value is None else f"{value:,.1f}" for value in score),
-            "chosen" if row["chosen"] else "",
-        )
+        notes = ["chosen"] if row["chosen"] else ["nearly as good"] if row["tied"] else []
+        notes += [] if row["counts"] else ["tiny clusters"]
+        table.add_row(str(row["n_clusters"]), f"{row['gain']:,.1f}", ", ".join(notes))
     out.show("Numbers of clusters", table)
 
 
@@ -218,8 +258,15 @@ def _show_clusters(out, clusters, n_variables):
 
 
 def _say_choice(out, facts):
-    """Print settings and score of the chosen candidate, and its agreement with the others."""
+    """Print the chosen mixture, or settings and score of the chosen candidate."""
     chosen, candidates = facts["chosen"], facts["candidates"]
+    if facts["mixture"] is not None:
+        if len(facts["clusters"]) > 1:
+            out.say(f"Mixture: {facts['mixture']['words']}; stability {facts['stability']:.2f}")
+        n = len(candidates)
+        best = chosen["words"] if n == 1 else f"the best of {n} candidates: {chosen['words']}"
+        out.say(f"Starts: Minkowski weighted k-means, {best}; Ward's method; others")
+        return
     if len(candidates) == 1:
         out.say(f"Settings: {chosen['words']}; score {chosen['score']:,.1f}")
         return

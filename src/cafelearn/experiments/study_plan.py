@@ -36,11 +36,6 @@ DIGITS_VERSIONS = dict.fromkeys(("clean", *OTHER_REGIMES), 1)
 GENERATED_VERSIONS = {"generated": 5}
 # Largest number of versions for the task "features".
 FEATURE_VERSIONS = 2
-# Data sets on which mclust takes a minute, and hence runs on the first version only.
-SLOW_FOR_MCLUST = (
-    *("australian_credit", "car_evaluation", "ionosphere"),
-    *("digits", "wdbc", "satellite"),
-)
 
 
 class StudySample(NamedTuple):
@@ -161,9 +156,9 @@ class StudyPlan:
     def methods_of(self, sample: Any) -> tuple[str, ...]:
         """Return the methods to run on a sample, in the order of ``STUDY_METHODS``.
 
-        "mclust" runs on the first version only of data sets for which it needs a minute.
+        "mclust" runs on the first version only, because it needs up to a minute.
         """
-        left_out = {"mclust"} if sample.dataset in SLOW_FOR_MCLUST and sample.version else set()
+        left_out = {"mclust"} if sample.version else set()
         return tuple(
             name
             for name in STUDY_METHODS[sample.task]

@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn._cafe import CAFE, PAPER
-from cafelearn._labels import chosen_position, settings_words
 from cafelearn._scaling import RangeScaler
 from cafelearn._seeds import seed_integer
 from cafelearn.experiments.experiment import Experiment, measuring
@@ -196,10 +195,12 @@ def _cafe(sample, method, settings, y):
 
 
 def _choice_of(cafe):
-    """Return the settings that a fit chose, and the codes of the findings about it."""
-    row = cafe.candidates_.iloc[chosen_position(cafe.candidates_)]
-    findings = getattr(cafe, "diagnosis_", [])
-    return settings_words(row), ",".join(finding.code for finding in findings)
+    """Return what a fit chose, and the codes of the findings about it."""
+    mixture = cafe.mixture_
+    extras = ["t" * mixture.tails_, "background" * (mixture.background_ > 0)]
+    words = [mixture.covariance_, *extras, cafe.verdict_, cafe.confidence_]
+    choice = ", ".join(filter(None, words))
+    return choice, ",".join(finding.code for finding in cafe.diagnosis_)
 
 
 def _n_classes(y):

@@ -10,7 +10,6 @@ from cafelearn import datasets
 from cafelearn.experiments.answers import (
     ASIDE,
     CONFIGURATION,
-    check_study,
     configuration_means,
 )
 from cafelearn.experiments.ranking import Ranking, rank_methods
@@ -18,7 +17,6 @@ from cafelearn.experiments.regimes import BUNDLED, PUBLIC, REGIMES, STUDY_PAIRS
 from cafelearn.experiments.study_plan import (
     STUDY_DATASETS,
     STUDY_METHODS,
-    SYNTHETIC,
     count_versions,
 )
 
@@ -118,7 +116,7 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     ...     "method": ["cafe"], "status": "done", "ari": 0.6})
     >>> must_hold(results)[["what", "value", "bar", "holds"]]
                         what  value  bar  holds
-    0  ARI on digits, clean    0.6  0.4   True
+    0  ARI on digits, clean    0.6  0.6   True
     """
     means = {task: configuration_means(results, task) for task in STUDY_METHODS}
 
@@ -138,81 +136,62 @@ def must_hold(results: pd.DataFrame) -> pd.DataFrame:
         best = np.max([mean(task, other, regimes, sets) for other in others])
         return mean(task, "cafe", regimes, sets) - best
 
-    nine, kmeans = datasets.names(), ("kmeans-range", "kmeans-standard")
-    groups = {
-        "clean": ["clean"],
-        "noise pairs": STUDY_PAIRS,
-        "resampled": ["resampled"],
-        "columns": ["columns"],
-        "outliers": ["outliers"],
-    }
-    others = {
-        "clean": ["clean"],
-        "noise pairs": ["pairs 0.4/1"],
-        **{name: groups[name] for name in ("resampled", "columns", "outliers")},
-    }
+    nine = datasets.names()
+    real = (*nine, *BUNDLED, *PUBLIC)
+    # mclust fails on some data, so it has no mean over all sets.
+    rivals = (
+        "kmeans-range",
+        "kmeans-standard",
+        "ward",
+        "gmm-diag",
+        "gmm-full",
+        "gmm-bic",
+        "stepmix",
+    )
+    raw = ("raw-range", "raw-standard", "pca")
     rows = [
         *(
             (
-                f"ARI minus that of the mixture by BIC, {where}, {name}",
-                lead("labels", ["gmm-bic"], regimes, sets),
-                0.0,
+                f"ARI minus that of the best rival, real sets, {name}",
+                lead("labels", rivals, regimes, real),
+                bar,
             )
-            for where, sets, named in (
-                ("the nine sets", nine, groups),
-                ("other real sets", (*BUNDLED, *PUBLIC), others),
-                ("generators", SYNTHETIC, {"generated": ["generated"]}),
+            for name, regimes, bar in (
+                ("clean", ["clean"], 0.02),
+                ("noise pairs", ["pairs 0.4/1"], 0.05),
+                ("columns", ["columns"], 0.02),
+                ("outliers", ["outliers"], 0.05),
+                ("resampled", ["resampled"], 0.0),
             )
-            for name, regimes in named.items()
         ),
-        (
-            "ARI minus that of the better k-means, the nine sets, clean",
-            lead("labels", kmeans, ["clean"], nine),
-            -0.02,
-        ),
-        (
-            "ARI minus that of the better k-means, the nine sets, columns",
-            lead("labels", kmeans, ["columns"], nine),
-            -0.01,
+        *(
+            (
+                f"ARI minus that of the mixture by BIC, {name}",
+                lead("labels", ["gmm-bic"], ["generated"], [name]),
+                -0.01,
+            )
+            for name in ("correlated 0.9", "spreads 8", "tails 3", "sizes 0.03", "wide")
         ),
         (
             "ARI minus that of the paper's settings, the nine sets, noise pairs",
             lead("labels", ["paper"], STUDY_PAIRS, nine),
             0.0,
         ),
-        ("ARI on digits, clean", mean("labels", "cafe", ["clean"], ["digits"]), 0.4),
-        (
-            "share of fits to the nine sets without 'no-structure'",
-            _with_structure(results),
-            0.95,
-        ),
+        ("ARI on digits, clean", mean("labels", "cafe", ["clean"], ["digits"]), 0.6),
         *(
             (
-                f"accuracy minus PCA's, {regime}",
-                lead("features", ["pca"], [regime], STUDY_DATASETS),
-                -0.01,
+                f"accuracy minus that of the best of raw, standardised and PCA, {regime}",
+                lead("features", raw, [regime], STUDY_DATASETS),
+                0.0,
             )
             for regime in REGIMES
+            if regime not in STUDY_PAIRS
         ),
         (
-            "accuracy minus that of the better raw features, clean",
-            lead("features", ["raw-range", "raw-standard"], ["clean"], STUDY_DATASETS),
-            -0.01,
-        ),
-        (
-            "accuracy minus PCA's, all noise pairs",
-            lead("features", ["pca"], STUDY_PAIRS, STUDY_DATASETS),
-            0.05,
+            "accuracy minus that of the best of raw, standardised and PCA, noise pairs",
+            lead("features", raw, STUDY_PAIRS, STUDY_DATASETS),
+            0.12,
         ),
     ]
     table = pd.DataFrame(rows, columns=["what", "value", "bar"]).dropna(ignore_index=True)
     return table.assign(holds=table["value"] >= table["bar"])
-
-
-def _with_structure(results):
-    """Return the share of CAFE's fits to the nine sets that lack the finding "no-structure"."""
-    fits = check_study(results, "must_hold").query(
-        "task == 'labels' and method == 'cafe' and status == 'done'"
-    )
-    codes = fits.loc[fits["dataset"].isin(datasets.names()), "findings"].str.split(",")
-    return 1 - codes.map(lambda some: "no-structure" in some).astype(float).mean()

@@ -17,6 +17,9 @@ TIE = 1e-6
 def extractor_of(estimator, X, seed):
     """Validate `n_components` of a CAFE and return its unfitted extractor, or None."""
     extractor, wanted = estimator.extractor, estimator.n_components
+    if isinstance(extractor, str) and extractor == "auto":
+        # Membership probabilities lose by a projection; extract only if that is asked for.
+        extractor = None if wanted is None and estimator._input == "memberships" else "pca"
     if extractor is None:
         if wanted is not None:
             raise ValueError(

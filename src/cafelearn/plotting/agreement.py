@@ -144,6 +144,9 @@ class AgreementDisplay:
     ) -> Self:
         """Draw the agreement between the candidates of a fitted CAFE.
 
+        The candidates of ``CAFE(selection="mixture")`` are starts of the mixture; the chosen
+        one has the highest score.
+
         Parameters
         ----------
         estimator : CAFE or TabularCAFE

@@ -5,6 +5,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from cafelearn._cafe import CAFE
 from cafelearn._typing import Estimator, MatrixLike
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # With more rows than this, points in vector graphics are rasterised.
 MANY_ROWS = 5_000
+MOST = 10  # principal components, if no features are extracted
 LEGEND_ROWS = 12  # in each column of the legend
 
 
@@ -149,7 +151,8 @@ class EmbeddingDisplay:
     ) -> Self:
         """Transform rows with a fitted estimator and draw the features.
 
-        The features of mwk-means are the distances to the centres.
+        The features of mwk-means are the distances to the centres. If a CAFE extracts no
+        features, the principal components of its rescaled rows are drawn instead.
 
         Parameters
         ----------
@@ -186,16 +189,23 @@ class EmbeddingDisplay:
         2
         """
         inner = check_estimator(f"{cls.__name__}.from_estimator", estimator)
+        features = np.asarray(estimator.transform(X))
         names = list(inner.get_feature_names_out())
         if not isinstance(inner, CAFE):
             names = [f"distance to cluster {l}" for l in range(len(names))]
+            extractor = None
+        elif inner.extractor_ is None:
+            extractor = PCA(min(MOST, *features.shape), random_state=0)
+            features = extractor.fit_transform(features)
+            names = [f"component {v + 1}" for v in range(features.shape[1])]
+        else:
+            extractor = inner.extractor_
         _check_components(components, len(names))
-        extractor = getattr(inner, "extractor_", None)
         shares = getattr(extractor, "explained_variance_ratio_", None)
         if shares is not None:
             names = [f"{n} ({s:.0%} of variance)" for n, s in zip(names, shares, strict=True)]
         display = cls(
-            np.asarray(estimator.transform(X)),
+            features,
             estimator.predict(X),
             y,
             components=components,

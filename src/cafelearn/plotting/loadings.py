@@ -177,8 +177,8 @@ class LoadingsDisplay:
         >>> from cafelearn.plotting import LoadingsDisplay
         >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(load("iris").data)
         >>> display = LoadingsDisplay.from_estimator(cafe)
-        >>> display.ims_[0].get_array().shape  # four features, three distances
-        (7, 2)
+        >>> display.ims_[0].get_array().shape  # four features, two inputs per cluster
+        (10, 2)
         """
         cafe = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
         return cls(cafe.loadings_).plot(

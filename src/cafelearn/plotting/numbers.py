@@ -1,4 +1,4 @@
-"""NumberOfClustersDisplay: stability and score of each number of clusters."""
+"""NumberOfClustersDisplay: the gain of each number of clusters over a single cloud."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -14,15 +14,14 @@ from cafelearn.plotting._estimators import check_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 
 class NumberOfClustersDisplay:
-    """Stability and score of each number of clusters tried.
+    """Gain of each number of clusters tried.
 
-    Usually created by :meth:`from_estimator`. For comparison, the stability and the score of
-    permuted rows are also drawn: each variable is permuted independently, so that there is no
-    cluster structure. A band shows the stability plus and minus its standard deviation.
+    Usually created by :meth:`from_estimator`. The gain is the criterion of a mixture with this
+    number of components, minus that of a single cloud. Hollow points are nearly as good as the
+    chosen number; crosses have tiny clusters.
 
     Parameters
     ----------
@@ -31,17 +30,18 @@ class NumberOfClustersDisplay:
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        The panels of stability and score.
     ax_ : matplotlib Axes
-        The first panel.
+        The axes.
     figure_ : matplotlib Figure
         Figure of the axes.
-    lines_ : list of matplotlib Line2D
-        Stability of the rows, stability of the permuted rows, score of the rows and score of
-        the permuted rows, in this order.
-    marks_ : list of matplotlib Line2D
-        The lines that mark the chosen number of clusters, one in each panel.
+    line_ : matplotlib Line2D
+        The gains.
+    chosen_ : list of matplotlib Line2D
+        The lines that mark the chosen number of clusters.
+    tied_ : matplotlib Line2D
+        The numbers that are nearly as good.
+    tiny_ : matplotlib Line2D
+        The numbers with tiny clusters.
 
     Examples
     --------
@@ -49,19 +49,16 @@ class NumberOfClustersDisplay:
     >>> from cafelearn.plotting import NumberOfClustersDisplay
     >>> table = pd.DataFrame(
     ...     {
-    ...         "stability": [0.7, 0.9],
-    ...         "spread": [0.1, 0.02],
-    ...         "permuted_stability": [0.2, 0.1],
-    ...         "score": [320.0, 510.0],
-    ...         "permuted_score": [-50.0, -130.0],
-    ...         "criterion": [12.5, 20.3],
-    ...         "chosen": [False, True],
+    ...         "gain": [0.0, 81.5, 90.0],
+    ...         "counts": [True, True, True],
+    ...         "tied": [False, True, False],
+    ...         "chosen": [False, False, True],
     ...     },
-    ...     index=[2, 3],
+    ...     index=[1, 2, 3],
     ... )
     >>> display = NumberOfClustersDisplay(table).plot()
-    >>> [panel.get_ylabel() for panel in display.axes_]
-    ['stability (ARI)', 'score']
+    >>> display.tied_.get_xdata()
+    array([2])
     """
 
     def __init__(self, table: pd.DataFrame):
@@ -74,63 +71,58 @@ class NumberOfClustersDisplay:
             )
         self.table = table
 
-    def plot(self, ax: "Axes | ArrayLike | None" = None) -> Self:
-        """Draw a panel for the stability and one for the score.
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the gains.
 
         Parameters
         ----------
-        ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         display : NumberOfClustersDisplay
             This object.
         """
+        (self.ax_,) = panels("NumberOfClustersDisplay.plot", ax, figsize=(5.4, 3.4))
         from matplotlib.ticker import MaxNLocator
 
-        self.axes_ = panels("NumberOfClustersDisplay.plot", ax, 2, figsize=(8.4, 3.4))
-        self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
-        numbers = np.asarray(self.table.index)
-        chosen = numbers[self.table["chosen"].to_numpy(dtype=bool)]
-        self.lines_, self.marks_ = [], []
-        for panel, name in zip(self.axes_, ("stability", "score"), strict=True):
-            permuted = f"permuted_{name}"
-            for column, label, color, style in (
-                (name, "rows", COLORS[0], "o-"),
-                (permuted, "permuted rows", COLORS[1], "s--"),
-            ):
-                (line,) = panel.plot(
-                    numbers, self.table[column], style, color=color, markersize=4, label=label
-                )
-                self.lines_.append(line)
-            for number in chosen:
-                self.marks_.append(
-                    panel.axvline(number, color=COLORS[5], linestyle=":", label="chosen")
-                )
-            panel.set_xlabel("number of clusters")
-            panel.set_ylabel("stability (ARI)" if name == "stability" else name)
-            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        low, high = (self.table["stability"] + sign * self.table["spread"] for sign in (-1, 1))
-        self.ax_.fill_between(
-            numbers, low, high, facecolor=COLORS[0], edgecolor="none", alpha=0.2
+        numbers, gains = np.asarray(self.table.index), self.table["gain"].to_numpy()
+        chosen, tied, counts = (
+            self.table[name].to_numpy(dtype=bool) for name in ("chosen", "tied", "counts")
         )
-        self.ax_.legend(fontsize="small")
+        self.ax_.axhline(0, color="black", linewidth=0.8)
+        self.chosen_ = [
+            self.ax_.axvline(number, color=COLORS[5], linestyle=":", label="chosen")
+            for number in numbers[chosen]
+        ]
+        (self.line_,) = self.ax_.plot(numbers, gains, "o-", color=COLORS[0], markersize=4)
+        hollow = {"color": COLORS[0], "markerfacecolor": "white", "markersize": 8}
+        (self.tied_,) = self.ax_.plot(
+            numbers[tied], gains[tied], "o", **hollow, label="nearly as good"
+        )
+        (self.tiny_,) = self.ax_.plot(
+            numbers[~counts], gains[~counts], "x", color=COLORS[5], label="tiny clusters"
+        )
+        self.ax_.set_xlabel("number of clusters")
+        self.ax_.set_ylabel("gain over a single cloud")
+        self.ax_.xaxis.set_major_locator(MaxNLocator(integer=True))
+        marked = [line for line in (self.tied_, self.tiny_) if len(line.get_xdata())]
+        shown = [*self.chosen_, *marked]
+        self.ax_.legend(handles=shown, fontsize="small")
         return self
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Estimator, *, ax: "Axes | ArrayLike | None" = None
-    ) -> Self:
-        """Draw the stability and score of each number of clusters that an estimator tried.
+    def from_estimator(cls, estimator: Estimator, *, ax: "Axes | None" = None) -> Self:
+        """Draw the gain of each number of clusters that an estimator tried.
 
         Parameters
         ----------
         estimator : CAFE, TabularCAFE or MinkowskiWeightedKMeans
             An estimator fitted with ``n_clusters="auto"`` or several numbers of clusters.
-        ax : matplotlib Axes or array of two of them, default=None
-            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -144,7 +136,7 @@ class NumberOfClustersDisplay:
         >>> from cafelearn.plotting import NumberOfClustersDisplay
         >>> cafe = CAFE(range(2, 5), n_init=2, random_state=0).fit(load("iris").data)
         >>> display = NumberOfClustersDisplay.from_estimator(cafe)
-        >>> display.lines_[0].get_xdata()
+        >>> display.line_.get_xdata()
         array([2, 3, 4])
         """
         who = f"{cls.__name__}.from_estimator"

@@ -162,8 +162,8 @@ class ObjectiveDisplay:
         Parameters
         ----------
         estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
-            A fitted estimator. For CAFE, the chosen candidate and those that differ from it
-            only in the exponent are drawn.
+            A fitted estimator. For CAFE, the chosen candidate (for a mixture, the best of its
+            starts) and those that differ from it only in the exponent are drawn.
         bounds : bool, default=True
             Draw the bounds of Theorem 2 of the paper.
         ax : matplotlib Axes or array of them, default=None

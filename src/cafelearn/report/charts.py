@@ -20,6 +20,7 @@ class Dot:
     x: float
     y: float
     tip: str
+    mark: str | None = None  # CSS class
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
 
 
-def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
-    """Make a Chart of points with the coordinates `x` and `y`.
+def chart(x, y, tips, *, label, x_label, y_label, joined, marks=None) -> Chart:
+    """Make a Chart of points with the coordinates `x` and `y`; `marks` are their CSS classes.
 
     Points that are not finite are left out. Of more than MOST_DOTS points, an evenly spaced
     selection is kept, including the first and the last.
@@ -51,7 +52,13 @@ def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if len(finite) > MOST_DOTS:
         finite = finite[np.linspace(0, len(finite) - 1, MOST_DOTS).round().astype(int)]
-    x, y, tips = x[finite], y[finite], [tips[i] for i in finite]
+    marks = [None] * len(tips) if marks is None else marks
+    x, y, tips, marks = (
+        x[finite],
+        y[finite],
+        [tips[i] for i in finite],
+        [marks[i] for i in finite],
+    )
     low_x, high_x = _span(x)
     low_y, high_y = _span(y)
 
@@ -67,7 +74,10 @@ def chart(x, y, tips, *, label, x_label, y_label, joined) -> Chart:
         label=label,
         x_label=x_label,
         y_label=y_label,
-        dots=[Dot(across(a), down(b), tip) for a, b, tip in zip(x, y, tips, strict=True)],
+        dots=[
+            Dot(across(a), down(b), tip, mark)
+            for a, b, tip, mark in zip(x, y, tips, marks, strict=True)
+        ],
         x_ticks=[(across(t), number(t, 4)) for t in ticks(low_x, high_x, 4, whole=True)],
         y_ticks=[(down(t), number(t, 4)) for t in ticks(low_y, high_y, 4)],
         joined=joined,

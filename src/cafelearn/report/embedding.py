@@ -18,7 +18,7 @@ def embedding(facts) -> dict:
     rows = sample(facts.labels, facts.n_clusters)
     features = facts.features[:, :MOST_AXES]
     # Extracted features are numbered from 1, clusters from 0.
-    name = "extracted feature" if facts.cafe else "distance to cluster"
+    name = axis_name(facts)
     axes = [
         {"name": f"{name} {v + 1 if facts.cafe else v}", "values": _digits(features[rows, v])}
         for v in range(features.shape[1])
@@ -40,6 +40,13 @@ def embedding(facts) -> dict:
         "axes": axes,
         "colours": colours,
     }
+
+
+def axis_name(facts):
+    """Return the name of the coordinates, without their number."""
+    if facts.cafe is None:
+        return "distance to cluster"
+    return "extracted feature" if facts.extracts else "principal component"
 
 
 def sample(labels, n_clusters, most=MOST_POINTS, seed=0):

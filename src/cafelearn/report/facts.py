@@ -4,13 +4,16 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn._cafe import CAFE
 from cafelearn._labels import (
+    answer_words,
     candidate_names,
     chosen_position,
     family_positions,
+    is_mixture,
     settings_words,
 )
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
@@ -19,6 +22,8 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn._validation import check_data, is_dask
 from cafelearn.diagnosis import SEVERE
 
+# Largest number of principal components that are drawn if no features are extracted.
+MOST_COMPONENTS = 8
 # Up to this many candidates are listed in the order of `candidates_`; more are sorted.
 FEW = 10
 # Largest number of differences, and of high weights, that are listed for a cluster.
@@ -32,7 +37,9 @@ class Facts:
     - `estimator` : a CAFE, TabularCAFE or MinkowskiWeightedKMeans;
     - `inner` : the CAFE inside a TabularCAFE, otherwise the estimator;
     - `cafe` : `inner` if it is a CAFE, otherwise None;
-    - `model` : the model of the chosen candidate if `inner` is a CAFE, otherwise `inner`;
+    - `is_mixture` : whether the clusters are those of a mixture;
+    - `model` : the model of the chosen candidate if `inner` is a CAFE, otherwise `inner`; for a
+      mixture, the candidate is the start with the highest score;
     - `given` : the rows as passed to `estimator`;
     - `rows` : the rows as passed to `inner`, which are encoded if `estimator` is a TabularCAFE;
     - `X` : the rows as a validated array.
@@ -60,7 +67,8 @@ class Facts:
         self.candidates = _only_one(self.model) if self.cafe is None else self.cafe.candidates_
         self.chosen = chosen_position(self.candidates)
         self.names = candidate_names(self.candidates)
-        self.weights = self.model.feature_weights_
+        self.is_mixture = is_mixture(self.inner)
+        self.weights = self.inner.feature_weights_
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
         self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
@@ -121,8 +129,13 @@ class Facts:
 
     @cached_property
     def nearest_two(self):
-        """Indices of the nearest and the second nearest centre of each row."""
+        """Indices of the first and the second cluster of each row.
+
+        They are the most likely ones of a mixture, else those of the nearest centres.
+        """
         distances = self.distances
+        if self.is_mixture:
+            distances = -np.asarray(self.inner.predict_proba(self.rows))
         if distances.shape[1] == 1:
             return np.zeros((self.n_rows, 2), dtype=np.intp)
         two = np.argpartition(distances, 1, axis=1)[:, :2]
@@ -141,10 +154,23 @@ class Facts:
 
     @cached_property
     def features(self):
-        """Extracted features, or the distances to the centres if there is no CAFE."""
+        """Coordinates of the rows in pictures.
+
+        They are the extracted features, the principal components of the rescaled rows if no
+        features were extracted, or the distances to the centres if there is no CAFE.
+        """
         if self.cafe is None:
             return self.distances.astype(np.float64)
-        return np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
+        found = np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
+        if self.extracts:
+            return found
+        n_components = min(MOST_COMPONENTS, *found.shape)
+        return PCA(n_components, random_state=0).fit_transform(found)
+
+    @property
+    def extracts(self):
+        """Whether features are extracted from the rescaled rows."""
+        return self.cafe is not None and self.cafe.extractor_ is not None
 
     @cached_property
     def sizes(self):
@@ -153,7 +179,7 @@ class Facts:
 
     @property
     def n_elsewhere(self):
-        """Number of rows that are not in the cluster of their nearest centre."""
+        """Number of rows that `predict` puts into another cluster than the fit did."""
         return int((self.inner.predict(self.rows) != self.labels).sum())
 
     @property
@@ -164,7 +190,12 @@ class Facts:
     @property
     def is_uniform(self):
         """Whether the chosen clustering has uniform weights."""
-        return self.model.weighting == "uniform"
+        return not self.is_mixture and self.model.weighting == "uniform"
+
+    @property
+    def answer(self):
+        """The answer in one line."""
+        return answer_words(self.inner)
 
     @property
     def family(self):
@@ -190,7 +221,7 @@ class Facts:
         n = len(self.candidates)
         if n <= FEW:
             return list(range(n))
-        by_score = self.cafe.selection == "likelihood"
+        by_score = self.cafe.selection != "agreement"
         value = self.candidates["score"] if by_score else self.cafe.agreement_.sum(axis=1)
         order = np.argsort(-np.asarray(value), kind="stable").tolist()
         order.remove(self.chosen)

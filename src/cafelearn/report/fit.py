@@ -8,10 +8,17 @@ from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import MatrixLike
 from cafelearn.report import numbers, profiles, sections, tried, usage, words
-from cafelearn.report.embedding import embedding
+from cafelearn.report.embedding import axis_name, embedding
 from cafelearn.report.facts import Facts
 from cafelearn.report.loadings import loadings_table
 from cafelearn.report.page import check_ready, write_page
+
+# Headings of the scatter plot, by the names of its axes.
+AXES = {
+    "extracted feature": "Extracted features",
+    "principal component": "Principal components",
+    "distance to cluster": "Distances to the centres",
+}
 
 
 def write_fit_report(
@@ -29,15 +36,17 @@ def write_fit_report(
 ) -> Path:
     """Write a report on a fit as one self-contained HTML file.
 
-    The report begins with the findings of ``diagnosis_`` and a summary. Its sections are:
+    The report begins with the answer in one line, the findings of ``diagnosis_`` and a summary.
+    Its sections are:
 
     - profiles and feature weights of the clusters;
-    - extracted features and their loadings;
+    - extracted features and their loadings, or principal components if none were extracted;
     - known classes, if given, compared with the clusters;
-    - the choice of the number of clusters and of the candidate;
+    - the choice of the number of clusters;
+    - the candidates, which are the starts of a mixture;
     - rows with small assignment margins;
-    - the starts;
-    - the claims of the theory, checked on this fit;
+    - the starts of the candidates;
+    - the claims of the theory, checked on the chosen candidate;
     - statistics of the data, and code that repeats the fit.
 
     The report on a MinkowskiWeightedKMeans has no candidates, and shows the distances to the
@@ -114,6 +123,8 @@ def write_fit_report(
         "agreement_table": None if facts.cafe is None else tried.agreement_table(facts),
         "weights_table": sections.weights_table(facts),
         "embedding": embedding(facts),
+        "axis_name": AXES[axis_name(facts)],
+        "relevance": words.relevance(facts),
         "loadings_table": loadings_table(facts),
         "restarts_table": sections.restarts_table(facts),
         "restart_charts": sections.restart_charts(facts),

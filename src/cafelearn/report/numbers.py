@@ -4,7 +4,7 @@ import numpy as np
 
 from cafelearn.report.charts import chart
 from cafelearn.report.page import number
-from cafelearn.report.tables import Column, Table, count_cell, number_cell
+from cafelearn.report.tables import Cell, Column, Table, count_cell, text_cell
 
 
 def numbers_section(facts) -> dict | None:
@@ -12,60 +12,68 @@ def numbers_section(facts) -> dict | None:
     table = facts.inner.n_clusters_table_
     if table is None:
         return None
+    tied = table.index[table["tied"]].tolist()
     return {
         "chosen": facts.n_clusters,
         "tried": _in_words(table.index.tolist()),
-        "charts": [_chart(table, "stability", "(ARI)"), _chart(table, "score", "")],
+        "tied": _in_words(tied, "or") if tied else None,
+        "n_tied": len(tied),
+        "charts": [_chart(table)],
         "table": _table(table),
     }
 
 
-def _in_words(tried):
-    """Describe the numbers of clusters that were tried: as a range, or one by one."""
+def _in_words(tried, word="and"):
+    """Describe numbers of clusters: as a range, or one by one."""
     if len(tried) > 2 and tried == list(range(tried[0], tried[-1] + 1)):
         return f"{tried[0]} to {tried[-1]}"
     *others, last = map(str, tried)
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
-def _chart(table, name, unit):
-    """Draw the column `name` of the table against the number of clusters."""
-    measured = table[table[name].notna()]
+def note_of(row) -> str:
+    """Say what distinguishes a number of clusters; `row` is its row of `n_clusters_table_`."""
+    notes = ["chosen"] if row["chosen"] else ["nearly as good"] if row["tied"] else []
+    return ", ".join([*notes, *([] if row["counts"] else ["tiny clusters"])])
+
+
+def _chart(table):
+    """Draw the gain against the number of clusters."""
     tips = [
-        f"{k} clusters{', chosen' if row['chosen'] else ''}\n{name} {number(row[name])}\n"
-        f"permuted rows {number(row[f'permuted_{name}'])}"
-        for k, row in measured.iterrows()
+        f"{k} cluster{'' if k == 1 else 's'}{', ' * bool(note_of(row))}{note_of(row)}\n"
+        f"gain {number(row['gain'])}"
+        for k, row in table.iterrows()
+    ]
+    marks = [
+        "chosen" if c else "tied" if t else None for c, t in table[["chosen", "tied"]].values
     ]
     return chart(
-        np.asarray(measured.index),
-        measured[name],
+        np.asarray(table.index),
+        table["gain"],
         tips,
-        label=f"{name.capitalize()} by the number of clusters",
+        label="Gain over a single cloud by the number of clusters",
         x_label="clusters",
-        y_label=f"{name} {unit}".strip(),
+        y_label="gain",
         joined=True,
+        marks=marks,
     )
 
 
 def _table(table):
     """Tabulate the numbers of clusters, one row each."""
-    columns = {
-        "stability": "stability",
-        "spread": "spread",
-        "permuted_stability": "stability, permuted",
-        "score": "score",
-        "permuted_score": "score, permuted",
-        "criterion": "criterion",
-    }
     rows = []
     for k, row in table.iterrows():
         mark = "chosen" if row["chosen"] else None
-        cells = [number_cell(row[name], mark=mark) for name in columns]
-        rows.append([count_cell(k, mark), *cells])
+        rows.append(
+            [
+                count_cell(k, mark),
+                Cell(f"{row['gain']:,.1f}", float(row["gain"]), mark=mark),
+                text_cell(note_of(row), mark),
+            ]
+        )
     return Table(
         "numbers-table",
-        "Numbers of clusters tried; permuted values are for rows whose columns were permuted "
-        "independently of each other",
-        [Column("clusters"), *(Column(name) for name in columns.values())],
+        "Numbers of clusters tried, and their gain over a single cloud",
+        [Column("clusters", numeric=False), Column("gain"), Column("note", numeric=False)],
         rows,
     )

@@ -5,6 +5,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from cafelearn._gaps import extremes, has_gaps, observed_moments
+from cafelearn._labels import ROLES
 from cafelearn._profiles import amount_in, decimals_for, variable_names
 from cafelearn._variables import of_variables, sum_over_variables, variable_codes
 from cafelearn.report.charts import chart
@@ -83,9 +84,9 @@ def _statistic(value, unit, spread):
 
 def weights_table(facts) -> Table:
     """Tabulate the weight of each feature in each cluster; the largest weights come first."""
-    codes, names = variable_codes(facts.model), variable_names(facts.inner)
+    codes, names = variable_codes(facts.inner), variable_names(facts.inner)
     weights = of_variables(facts.weights, codes)
-    dispersions = sum_over_variables(facts.model.dispersions_, codes)
+    extra = _roles(facts, codes) if facts.is_mixture else _dispersions(facts, codes)
     what = "feature" if codes is None else "variable"
     kept = kept_features(weights)
     # Uniform weights are shaded relative to 1, or all cells would have the darkest shade.
@@ -100,7 +101,7 @@ def weights_table(facts) -> Table:
                     float(weights[l, v]),
                     float(weights[l, v]) / top,
                     _weight(float(weights[l, v]), decimals),
-                    extra=number(float(dispersions[l, v])),
+                    extra=extra(l, v),
                 )
                 for l in range(facts.n_clusters)
             ),
@@ -118,8 +119,23 @@ def weights_table(facts) -> Table:
         shown=20,
         search=f"Find a {what}",
         measure="weight",
-        extra="dispersion",
+        extra="" if facts.is_mixture else "dispersion",
     )
+
+
+def _dispersions(facts, codes):
+    """Return a function that formats the dispersion of a variable in a cluster."""
+    dispersions = sum_over_variables(facts.model.dispersions_, codes)
+    return lambda l, v: number(float(dispersions[l, v]))
+
+
+def _roles(facts, codes):
+    """Return a function that names the role of a variable in a cluster."""
+    relevance = facts.inner.relevance_
+    if codes is not None:
+        columns = [codes == g for g in range(codes.max() + 1)]
+        relevance = np.stack([relevance[:, of].max(axis=1) for of in columns], axis=1)
+    return lambda l, v: ROLES[relevance[l, v]]
 
 
 def _weight(weight, decimals):
@@ -217,7 +233,10 @@ def restart_charts(facts) -> list[dict]:
 
 
 def certificate_section(facts) -> dict:
-    """Check the claims of the paper on the chosen model, or explain why this was not done."""
+    """Check the claims of the paper on the chosen model, or explain why this was not done.
+
+    For a mixture, the model is the start with the highest score.
+    """
     if facts.is_sample:
         return {
             "table": None,
@@ -253,7 +272,8 @@ def certificate_section(facts) -> dict:
         "remark": None,
         "table": _claims(
             "certificate-table",
-            f"Claims of the theory on the model at p = {facts.model.p:g}",
+            f"Claims of the theory on the {'start' if facts.is_mixture else 'model'} at p = "
+            f"{facts.model.p:g}",
             table[applies],
             marks,
         ),

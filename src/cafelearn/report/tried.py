@@ -20,7 +20,12 @@ SHORT_NAME = 8
 
 def shown_name(facts, i) -> str:
     """Return the name of a candidate, marked if it was chosen."""
-    return f"{facts.names[i]}{' (chosen)' if i == facts.chosen else ''}"
+    return f"{facts.names[i]}{f' ({chosen_word(facts)})' if i == facts.chosen else ''}"
+
+
+def chosen_word(facts) -> str:
+    """Return the word for the chosen candidate; the starts of a mixture are not chosen."""
+    return "best" if facts.is_mixture else "chosen"
 
 
 def candidates_table(facts) -> Table:
@@ -34,7 +39,7 @@ def candidates_table(facts) -> Table:
         mark = "chosen" if i == facts.chosen else None
         rows.append(
             [
-                text_cell(f"{i}{' (chosen)' if mark else ''}", mark=mark),
+                text_cell(f"{i}{f' ({chosen_word(facts)})' if mark else ''}", mark=mark),
                 text_cell(row["scaling"], mark),
                 text_cell(row["weighting"], mark),
                 text_cell(offset, mark),
@@ -49,7 +54,7 @@ def candidates_table(facts) -> Table:
     return Table(
         "candidates-table",
         "Candidates: row number in candidates_, settings, score, agreement (ARI) with the "
-        "chosen candidate, and sizes of the smallest and the largest cluster",
+        f"{chosen_word(facts)} candidate, and sizes of the smallest and the largest cluster",
         [
             Column("candidate", numeric=False),
             *(Column(name, numeric=False, choose=True) for name in ("scaling", "weighting")),

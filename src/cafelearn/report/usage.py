@@ -47,6 +47,11 @@ def snippet(facts, read=None) -> str:
     if cafe is not None:
         steps += [
             (f"new_features = {name}.transform(new_rows)", "their features"),
+            *(
+                [(f"shares = {name}.predict_proba(new_rows)", "probability of each cluster")]
+                if facts.is_mixture
+                else []
+            ),
             (f"margin = {name}.assignment_margin(new_rows)", "near 0: doubtful"),
         ]
     else:

@@ -3,18 +3,22 @@
 import numpy as np
 
 from cafelearn._extractors import EXTRACTORS
-from cafelearn._labels import exponent_name, offset_name
+from cafelearn._labels import exponent_name, mixture_words, offset_name, relevance_words
 from cafelearn._profiles import percent, variable_names
 from cafelearn._selections import SELECTIONS
 from cafelearn.report.page import count, join, number, short
 
 RESCALINGS = {
+    "memberships": "Each row was standardised and extended by its membership probabilities and "
+    "the log densities of the clusters",
     "distances": "Each row was extended by the logarithms of its weighted distances to all "
     "centres",
     "origin": "Each row was multiplied by the feature weights of its cluster",
     "centroid": "Each row was shrunk towards the centre of its cluster, most strongly on the "
     "features with low weights",
 }
+# Rows of a mixture with a smaller margin are in doubt.
+DOUBTFUL = 0.5
 SCALINGS = {
     "range": "centred and divided by its range",
     "standard": "scaled to mean 0 and variance 1",
@@ -28,20 +32,28 @@ def summary(facts) -> str:
     n_rows = facts.n_fitted or facts.n_rows
     chosen = "" if facts.inner.n_clusters_table_ is None else " (chosen automatically)"
     method = "Minkowski weighted k-means" if facts.cafe is None else "CAFE"
-    sentences = [
-        f"{method} was fitted with {_plural(k, 'cluster')}{chosen} to "
-        f"{_plural(n_rows, 'row')} of {_columns(facts)}. Each feature was {_scaling(facts)}.",
-        *_left_out(facts),
-        _starts(facts),
-        *([] if facts.cafe is None else [_rescaling(facts)]),
-    ]
+    fitted = (
+        f"{method} was fitted with {_plural(k, 'cluster')}{chosen} to {_plural(n_rows, 'row')} "
+        f"of {_columns(facts)}."
+    )
+    if facts.is_mixture:
+        sentences = [fitted, *_left_out(facts), _mixture(facts)]
+    else:
+        sentences = [
+            f"{fitted} Each feature was {_scaling(facts)}.",
+            *_left_out(facts),
+            _starts(facts),
+        ]
+    sentences += [] if facts.cafe is None else [_rescaling(facts)]
     if facts.is_sample:
         sentences.append(
             f"This report was made from a sample of {_plural(facts.n_rows, 'row')}. Weights, "
             "starts and agreement are those of the fit; everything else describes the sample."
         )
-    low, middle = np.quantile(facts.margin, [0.05, 0.5])
-    if k > 1:
+    if k > 1 and facts.is_mixture:
+        sentences.append(_doubt(facts.margin))
+    elif k > 1:
+        low, middle = np.quantile(facts.margin, [0.05, 0.5])
         sentences.append(
             "The assignment margin is 1 at a centre and 0 halfway between two centres. It is "
             f"above {number(middle, 2)} in half of the rows, and below {number(low, 2)} in one "
@@ -56,15 +68,49 @@ def key_numbers(facts) -> list[tuple[str, str]]:
         (count(facts.n_fitted or facts.n_rows), "rows"),
         *([(count(facts.n_rows), "rows in this report")] if facts.is_sample else []),
         (count(facts.X.shape[1]), "features"),
-        (count(facts.n_clusters), "clusters"),
-        *([(count(n), "candidates tried")] if (n := len(facts.candidates)) > 1 else []),
-        (exponent_name(facts.model.p), f"{'chosen ' if n > 1 else ''}exponent"),
+        (count(facts.n_clusters), f"cluster{'' if facts.n_clusters == 1 else 's'}"),
     ]
-    if facts.cafe is not None:
+    if facts.is_mixture:
+        if facts.n_clusters > 1:
+            cafe = facts.cafe
+            found += [(cafe.confidence_, "confidence"), (f"{cafe.stability_:.2f}", "stability")]
+    else:
+        n = len(facts.candidates)
+        found += [(count(n), "candidates tried")] if n > 1 else []
+        found.append(
+            (exponent_name(facts.model.p), f"{'chosen ' if n > 1 else ''}exponent"),
+        )
+    if facts.extracts:
         found.append((count(facts.features.shape[1]), "extracted features"))
-    if facts.mean_agreement is not None:
+    if facts.mean_agreement is not None and not facts.is_mixture:
         found.append((f"{facts.mean_agreement:.2f}", "mean agreement with other candidates"))
     return found
+
+
+def _doubt(margin):
+    """Say in how many rows the second cluster is more than half as likely as the first."""
+    n = int((margin < DOUBTFUL).sum())
+    rows = f"{_plural(n, 'row')} ({percent(n / len(margin))})" if n else "no row"
+    return f"In {rows}, the second cluster is more than half as likely as the first."
+
+
+def _mixture(facts):
+    """Describe the mixture and its starts."""
+    cafe = facts.cafe
+    starts = (
+        f"It started from {_plural(len(facts.models), 'candidate')} of Minkowski weighted "
+        "k-means, from Ward's method and from k-means."
+    )
+    if facts.n_clusters == 1:
+        return "The cluster is a mixture of one component."
+    stability = (
+        "Mixtures fitted to random halves of the rows agree with the clusters by "
+        f"{cafe.stability_:.2f} (stability: mean adjusted Rand index)."
+    )
+    return (
+        f"The clusters are the components of a mixture: {mixture_words(cafe.mixture_)}. "
+        f"{starts} {stability}"
+    )
 
 
 def cluster_cards(facts) -> list[dict]:
@@ -78,6 +124,7 @@ def cluster_cards(facts) -> list[dict]:
         cards.append(
             {
                 "index": l,
+                "stability": _stability(facts, l),
                 "rows": int(facts.sizes[l]),
                 "share": percent(facts.sizes[l] / facts.n_rows),
                 "margin": float(np.median(facts.margin[members])) if members.any() else None,
@@ -96,6 +143,20 @@ def cluster_cards(facts) -> list[dict]:
             }
         )
     return cards
+
+
+def relevance(facts) -> str:
+    """Say how many columns are irrelevant in the mixture; empty without one."""
+    if not facts.is_mixture:
+        return ""
+    words = relevance_words(facts.inner.relevance_)
+    return f"In the mixture: {words}."
+
+
+def _stability(facts, l):
+    if not facts.is_mixture or facts.n_clusters == 1:
+        return None
+    return float(facts.cafe.cluster_stability_[l])
 
 
 def feature_text(variable, category) -> str:
@@ -172,17 +233,16 @@ def _combined(frame):
 
 def _rescaling(facts):
     cafe = facts.cafe
-    own = f"Rescaling {cafe.rescaling!r} was applied to each row"
-    extractor = (
-        EXTRACTORS[cafe.extractor].text
-        if isinstance(cafe.extractor, str)
-        else type(cafe.extractor).__name__
-    )
-    if cafe.extractor is None:
-        return f"{RESCALINGS.get(cafe.rescaling, own)}; no features were extracted."
+    used = cafe._input
+    own = RESCALINGS.get(used, f"Rescaling {used!r} was applied to each row")
+    if cafe.extractor_ is None:
+        return f"{own}; no features were extracted from the result."
+    name = cafe.extractor if isinstance(cafe.extractor, str) else None
+    name = "pca" if name == "auto" else name
+    extractor = type(cafe.extractor).__name__ if name is None else EXTRACTORS[name].text
     return (
-        f"{RESCALINGS.get(cafe.rescaling, own)}, and {extractor} extracted "
-        f"{_plural(facts.features.shape[1], 'feature')} from the result."
+        f"{own}, and {extractor} extracted {_plural(facts.features.shape[1], 'feature')} from "
+        "the result."
     )
 
 

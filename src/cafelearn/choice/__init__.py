@@ -1,0 +1,1 @@
+"""The choice of a clustering: criterion, number of clusters, verdict and stability."""
