@@ -18,15 +18,17 @@ from cafelearn.plotting import EmbeddingDisplay
 
 # %%
 # Wine has three classes and 13 features. The features are scaled to a range of 1. Gaussian
-# noise of standard deviation 1 is then added to 12 of the 39 pairs of a class and a feature.
+# noise of standard deviation 1 is then added to 12 of the 39 pairs of a class and a feature. The
+# jitter makes all values unique; without it, the values without noise could be told by their
+# being repeated.
 
 wine = load_wine()
 clean = RangeScaler().fit_transform(wine.data)
-X, _ = corrupt(clean, wine.target, noise_level=0.3, noise_scale=1.0, random_state=0)
+X, _ = corrupt(clean, wine.target, 0.3, 1.0, random_state=0, jitter=0.02)
 
 # %%
-# Extract two features in three ways. By default, CAFE extracts them from the rows and the
-# logarithms of their distances to the centres of the clusters. Centroid rescaling instead
+# Extract two features in three ways. By default, CAFE extracts them from the rows, their
+# membership probabilities and their log densities in the clusters. Centroid rescaling instead
 # shrinks each row towards the centre of its cluster.
 
 centroid = CAFE(3, n_components=2, rescaling="centroid", random_state=0)
