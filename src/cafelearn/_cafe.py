@@ -538,7 +538,9 @@ class CAFE(
             starts = [models[best].labels_[kept] for best in order_starts(counts, frame)]
             everything = np.ones(len(X)) if mass is None else mass
             self._set_mixture(fit_mixture(self, X, everything, starts, for_mixture))
-            self.labels_ = self._assign(given)
+            # Rows of zero weight are not in the fit, but get labels.
+            all_fitted = weights is None
+            self.labels_ = self.mixture_.labels_.copy() if all_fitted else self._assign(given)
             self._mass, self._members = sizes_of(self.labels_[kept], self.n_clusters, mass)
             with one_thread():
                 self.feature_weights_ = cluster_weights(

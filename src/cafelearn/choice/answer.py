@@ -6,14 +6,12 @@ import numpy as np
 
 from cafelearn._seeds import seed_integer
 from cafelearn.choice.stability import measure_stability
-from cafelearn.choice.verdict import judge
+from cafelearn.choice.verdict import STRUCTURE, judge
 from cafelearn.mixture.model import Mixture, one_thread
 from cafelearn.selection import highest, likelihood_scores
 
 # Candidates of mwk-means that the mixture starts from.
 STARTS = 2
-# Families that are fitted to random halves of the rows.
-FAMILIES = 1
 # Stability from which the confidence is high, and medium.
 HIGH, MEDIUM = 0.85, 0.6
 
@@ -73,9 +71,8 @@ def fit_mixture(cafe, X, weight, starts, seed, total=None):
 
 def judge_descents(prepared, found, halving, judging):
     """Make the `Answer` of a search."""
-    families = list(dict.fromkeys(descent.family for descent in found))[:FAMILIES]
     with one_thread():
-        stability = measure_stability(prepared, found[0], families, halving)
+        stability = measure_stability(prepared, found[0], halving)
         verdict = judge(prepared, found[0], judging)
     return Answer(
         verdict.kind,
@@ -88,6 +85,6 @@ def judge_descents(prepared, found, halving, judging):
 
 def confidence_of(stability, verdict):
     """Return "high", "medium" or "low"."""
-    if verdict in ("none", "inconclusive", "continuum") or stability < MEDIUM:
+    if verdict != STRUCTURE or stability < MEDIUM:
         return "low"
     return "high" if stability >= HIGH else "medium"

@@ -73,7 +73,7 @@ def _one_cluster(prepared):
     """Return the best criterion of one normal or t cluster."""
     labels = np.zeros(len(prepared.weight), dtype=np.int64)
     found = [0.0]
-    if 0 < prepared.columns.complete.sum() <= SETTINGS.dependent_columns:
+    if prepared.columns.may_depend:
         for tails in (False, True):
             found.append(begin(prepared, labels, 1, Family("full", tails), 20).objective)
     return max(found)

@@ -11,7 +11,6 @@ from cafelearn.mixture.descent import Descent
 from cafelearn.mixture.em import Family
 from cafelearn.mixture.model import counting_weights, one_thread, prepare, search_sample
 from cafelearn.mixture.search import search
-from cafelearn.mixture.settings import SETTINGS
 from cafelearn.mixture.starts import WARD_ROWS, nearest_centers, plain_start
 
 # A cluster counts if it has at least this share of the rows, and this many of them.
@@ -126,7 +125,7 @@ def _search_all(prepared, numbers, seed):
     ]
     if prepared.columns.complete.sum() <= FULL_COLUMNS:
         families.append([Family("full", True), Family("full")])
-    if not 0 < prepared.columns.complete.sum() <= SETTINGS.dependent_columns:
+    if not prepared.columns.may_depend:
         families = families[:1]
     trials, before = [], None
     total = weight.sum()

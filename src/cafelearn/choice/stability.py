@@ -18,7 +18,7 @@ class Stability(NamedTuple):
     clusters: np.ndarray  # (k,) mean Jaccard index of each cluster with the most similar one
 
 
-def measure_stability(prepared, best, families, seed):
+def measure_stability(prepared, best, seed):
     """Fit mixtures to random halves of the rows and compare their labels with the best ones.
 
     Parameters
@@ -27,8 +27,6 @@ def measure_stability(prepared, best, families, seed):
         The rows.
     best : Descent
         The mixture whose labels are compared.
-    families : list of Family
-        Families to fit to the halves.
     seed : SeedSequence
         Seed of the halves and of their starts.
 
@@ -47,7 +45,7 @@ def measure_stability(prepared, best, families, seed):
         half = np.sort(rng.permutation(n)[: (n + 1) // 2])
         if half.size <= 2 * k:
             return Stability(0.0, np.zeros(k))
-        again = _labels_from(prepared, half, k, families, child)
+        again = _labels_from(prepared, half, k, best.family, child)
         table = contingency_tables([labels, again], [k, k])[1, 0].T
         agreements.append(adjusted_rand_index(table))
         union = table.sum(axis=1)[:, None] + table.sum(axis=0) - table
@@ -55,10 +53,10 @@ def measure_stability(prepared, best, families, seed):
     return Stability(float(np.mean(agreements)), np.mean(similar, axis=0))
 
 
-def _labels_from(prepared, half, k, families, seed):
+def _labels_from(prepared, half, k, family, seed):
     """Return the labels of all rows by a mixture fitted to some of them."""
     some = prepared.take(half)
     labellings = first_starts(some.points, k, some.weight, some.isolated, seed)
-    found = search(some, k, labellings, [[family] for family in families], finished=1)
+    found = search(some, k, labellings, [[family]], finished=1)
     joint, *_ = log_joint(prepared.rows, found[0].parameters, prepared.columns, found[0].family)
     return memberships_of(joint[:, :k])[0].argmax(axis=1)

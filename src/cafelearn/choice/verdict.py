@@ -12,15 +12,11 @@ from cafelearn.choice.null import draw_copy, fit_null, prepare_copies
 from cafelearn.mixture.em import Family
 from cafelearn.mixture.model import prepare
 from cafelearn.mixture.search import search
-from cafelearn.mixture.settings import SETTINGS
 from cafelearn.mixture.starts import first_starts
 
-STRUCTURE, NONE, INCONCLUSIVE, CONTINUUM = VERDICTS = (
-    "structure",
-    "none",
-    "inconclusive",
-    "continuum",
-)
+STRUCTURE, NONE = "structure", "none"
+INCONCLUSIVE, CONTINUUM = "inconclusive", "continuum"
+VERDICTS = (STRUCTURE, NONE, INCONCLUSIVE, CONTINUUM)
 # A difference of the criterion up to this is no evidence.
 MARGIN = 10.0
 # Two clusters are apart if the density between them is below this part of the lower peak.
@@ -83,7 +79,7 @@ def _gains_of_copies(null, prepared, k, seed):
         other = prepare(copy, prepared.weight)
         labellings = first_starts(other.points, k, other.weight, other.isolated, child)
         families = [[Family("independent"), Family("independent", True)]]
-        if 0 < other.columns.complete.sum() <= SETTINGS.dependent_columns:
+        if other.columns.may_depend:
             families.append([Family("tied", True)])
         found = search(other, k, labellings, families)
         gains.append(found[0].criterion - fit_null(other).value)

@@ -41,6 +41,11 @@ class Columns(NamedTuple):
     event_share: np.ndarray  # (d,) share of the rows
 
     @property
+    def may_depend(self):
+        """Whether columns may depend on each other: some can, and they are not too many."""
+        return bool(0 < self.complete.sum() <= SETTINGS.dependent_columns)
+
+    @property
     def n_events(self):
         """Number of events and modes."""
         return len(self.event_share) + len(self.marginals.mode_share)

@@ -67,15 +67,6 @@ class Marginals(NamedTuple):
                 found[:, place] = (mode == self.mode_number[place]) * present[:, v]
         return found
 
-    def distribution(self, values):
-        """Compute the distribution function of each column at its values; shape (n, c)."""
-        width = np.maximum(self.high - self.low, SETTINGS.tiny)
-        found = np.clip((values - self.low) / width, 0, 1)
-        for v in np.flatnonzero(self.weight.sum(axis=1) > 0):
-            t = (values[:, v, None] - self.mean[v]) / self.deviation[v]
-            found[:, v] = ndtr(t) @ self.weight[v]
-        return found
-
 
 def fit_marginals(values, present, weight, largest=None):
     """Fit a density to each column: the one of the lowest BIC.

@@ -64,7 +64,8 @@ class Mixture(DensityMixin, BaseEstimator):
     covariance : {"auto", "independent", "spherical", "tied", "proportional", "full", \
             "lowrank"} or sequence of them, default="auto"
         How continuous columns without missing values depend on each other within clusters. With
-        "independent", they do not. "auto" tries "independent", "proportional" and "full".
+        "independent", they do not, and neither if there are more than 100 of these columns.
+        "auto" tries "independent", "proportional" and "full".
     tails : bool or "auto", default="auto"
         Whether distributions are t distributions (4 degrees of freedom) instead of normal ones.
     background : bool or "auto", default="auto"
@@ -316,7 +317,7 @@ class Mixture(DensityMixin, BaseEstimator):
         return np.concatenate(shares), np.concatenate(roots)
 
     def _in_batches(self, X):
-        """Yield the membership probabilities and log densities of validated rows."""
+        """Return memberships and log densities of validated rows, batch by batch."""
         fitted = self._fitted
         with one_thread():
             return [memberships(X[rows], fitted) for rows in gen_batches(len(X), ROWS)]

@@ -4,7 +4,6 @@ from cafelearn.mixture.descent import begin, descend
 from cafelearn.mixture.em import Family
 from cafelearn.mixture.settings import SETTINGS
 
-# Families from which every start descends first, and those that the best starts then try.
 # Covariance structures that "auto" tries.
 AUTO = ("independent", "proportional", "full")
 # Starts that are kept for each structure.
@@ -18,14 +17,9 @@ def families_of(covariance, tails, background, columns):
 
     The first one of each structure is the one with which the starts descend.
     """
-    names = (
-        AUTO
-        if covariance == "auto"
-        else [covariance]
-        if isinstance(covariance, str)
-        else covariance
-    )
-    if not 0 < columns.complete.sum() <= SETTINGS.dependent_columns:
+    names = AUTO if covariance == "auto" else covariance
+    names = [names] if isinstance(names, str) else names
+    if not columns.may_depend:
         names = ["independent"]
     found = []
     for name in dict.fromkeys(names):
@@ -38,8 +32,8 @@ def search(prepared, k, labellings, families, drop_background=False, finished=FI
     """Find the mixture of the best criterion.
 
     Every start descends for a few iterations with one family per covariance structure. The best
-    starts of each structure then descend with and without heavy tails, the better one of each
-    pair to the end, and finally with a background if some rows are isolated.
+    starts of each structure then go on with each of its families. The best families descend to
+    the end, and the two best of them perhaps again without a background.
 
     Parameters
     ----------
