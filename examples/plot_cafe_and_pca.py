@@ -18,9 +18,9 @@ from cafelearn.plotting import EmbeddingDisplay
 
 # %%
 # Wine has three classes and 13 features. The features are scaled to a range of 1. Gaussian
-# noise of standard deviation 1 is then added to 12 of the 39 pairs of a class and a feature. The
-# jitter makes all values unique; without it, the values without noise could be told by their
-# being repeated.
+# noise of standard deviation 1 is then added to 12 of the 39 pairs of a class and a feature.
+# The jitter makes all values unique; without it, the values without noise could be told by
+# their being repeated.
 
 wine = load_wine()
 clean = RangeScaler().fit_transform(wine.data)
