@@ -37,7 +37,7 @@ table = pd.DataFrame(X, columns=genes)
 # ``weighting="cluster"`` excludes them. The number of genes is not limited, but by default CAFE
 # extracts at most as many features as there are samples.
 
-cafe = CAFE(4, weighting="cluster", n_permutations=5, random_state=0).fit(table)
+cafe = CAFE(4, weighting="cluster", random_state=0).fit(table)
 plain = KMeans(4, n_init=20, random_state=0).fit_predict(StandardScaler().fit_transform(X))
 for name, labels in {"k-means": plain, "CAFE": cafe.labels_}.items():
     score = adjusted_rand_score(subtype, labels)

@@ -84,8 +84,8 @@ for axis, (name, values) in zip(axes, features.items(), strict=True):
 plt.show()
 
 # %%
-# The diagnosis compares the likelihood score of the rows with the scores of permuted copies,
-# which have no clusters. Its warning was silenced above.
+# The diagnosis compares the clusters with a single cloud of rows. Its warning was silenced
+# above.
 
 for finding in centroid.diagnosis_:
     print(f"{finding.severity}: {finding.message}")

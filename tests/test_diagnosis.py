@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._structure import check_structure, one_hot_groups
 from cafelearn._tabular import TabularCAFE
+from cafelearn._variables import one_hot_groups
 from cafelearn.diagnosis import DiagnosisWarning, Finding
 from cafelearn.persistence import load_model, save_model
 from conftest import make_blobs
@@ -55,27 +55,15 @@ class TestFindings:
             assert codes(cafe)[0] == "no-structure"
             assert cafe.diagnosis_[0].severity == "severe"
 
-    def test_the_test_can_be_skipped(self):
-        cafe = CAFE(3, n_permutations=0, selection="likelihood", random_state=0).fit(UNIFORM)
-        assert "no-structure" not in codes(cafe)
-
-    def test_two_copies_are_needed(self):
-        cafe = CAFE(2, n_permutations=2, selection="likelihood", random_state=0)
-        assert cafe.fit(BLOBS).diagnosis_ == []
-        with pytest.raises(ValueError, match="n_permutations"):
-            CAFE(2, n_permutations=1).fit(BLOBS)
-
     def test_collapsed_as_the_paper_does_on_digits(self):
         digits = load_digits().data
         with severe("in one of 10 clusters"):
-            cafe = CAFE(10, n_permutations=0, random_state=0, **PAPER | {"n_init": 5}).fit(
-                digits
-            )
+            cafe = CAFE(10, random_state=0, **PAPER | {"n_init": 5}).fit(digits)
         assert "collapsed" in codes(cafe)
         assert np.bincount(cafe.labels_).max() > 0.9 * len(digits)
 
     def test_the_default_does_not_collapse_on_digits(self):
-        cafe = CAFE(10, n_init=3, n_permutations=0, selection="likelihood", random_state=0)
+        cafe = CAFE(10, n_init=3, selection="likelihood", random_state=0)
         cafe.fit(load_digits().data)
         assert "collapsed" not in codes(cafe)
         assert np.bincount(cafe.labels_).max() < 0.4 * len(cafe.labels_)
@@ -100,7 +88,7 @@ class TestFindings:
         weights[200] = 0.0  # this row does not count
         X, lazy = np.r_[X, X[:1]], da.from_array(np.r_[X, X[:1]], chunks=(70, 2))
         model = MinkowskiWeightedKMeans(2, random_state=0)
-        cafe = CAFE(2, n_permutations=0, selection="likelihood", random_state=0)
+        cafe = CAFE(2, selection="likelihood", random_state=0)
         for estimator, rows in ((model, X), (model, lazy), (cafe, X)):
             with severe("99% of the total sample weight is in one of 2 clusters"):
                 estimator.fit(rows, sample_weight=weights)
@@ -167,7 +155,7 @@ class TestFindings:
         settings = {"scaling": "range", "weighting": "cluster", "dispersion_offset": 0.0}
         settings["selection"] = "likelihood"
         X = np.random.default_rng(3).normal(size=(60, 5))
-        cafe = CAFE(4, p=(1.05, 2, 6), n_permutations=0, random_state=0, **settings)
+        cafe = CAFE(4, p=(1.05, 2, 6), random_state=0, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiagnosisWarning)
             cafe.fit(X)
@@ -349,54 +337,10 @@ class TestEveryEstimator:
             assert [warning.filename for warning in caught] == [__file__]
 
 
-class TestStructure:
-    @pytest.mark.parametrize("load", [load_iris, load_wine])
-    def test_real_clusters(self, load):
-        found = check_structure(load().data, 3, 12, np.random.SeedSequence(0))
-        assert found.z > 10
-
-    def test_independent_variables(self):
-        """At most one false alarm in 15; benchmarks/structure.py counts them in hundreds."""
-        draws = {
-            "uniform": lambda rng: rng.uniform(size=(200, 6)),
-            "normal": lambda rng: rng.normal(size=(200, 6)),
-            "lognormal": lambda rng: rng.lognormal(size=(200, 6)),
-            "binary": lambda rng: (rng.random((200, 6)) < 0.4).astype(float),
-            "one-hot": lambda rng: np.hstack(
-                [np.eye(4)[rng.integers(0, 4, 200)] for _ in range(5)]
-            ),
-        }
-        false_alarms = [
-            (kind, seed)
-            for kind, draw in draws.items()
-            for seed in range(3)
-            if check_structure(
-                draw(np.random.default_rng([seed, 7])), 4, 12, np.random.SeedSequence(seed)
-            ).found
-        ]
-        assert len(false_alarms) <= 1
-
-    def test_columns_of_one_variable_stay_together(self):
-        colours, sizes = np.eye(3)[RNG.integers(0, 3, 50)], np.eye(2)[RNG.integers(0, 2, 50)]
-        flag = (RNG.random((50, 1)) < 0.5).astype(float)
-        number = RNG.normal(size=(50, 1))
-        X = np.hstack([colours, sizes, number, flag, colours])
-        assert one_hot_groups(X) == [[0, 1, 2], [3, 4], [5], [6], [7, 8, 9]]
-        assert one_hot_groups(np.hstack([flag, colours])) == [[0], [1, 2, 3]]
-
-    def test_many_rows_are_sampled(self):
-        X = np.random.default_rng(0).uniform(size=(30_000, 3))
-        assert not check_structure(X, 3, 12, np.random.SeedSequence(0)).found
-
-    @pytest.mark.parametrize(
-        "X", [np.zeros((20, 2)), np.arange(6.0).reshape(3, 2), np.ones((50, 1))]
-    )
-    def test_nothing_to_test(self, X):
-        assert check_structure(X, 3, 12, np.random.SeedSequence(0)) is None
-
-    def test_same_for_any_number_of_threads(self):
-        seeds = (np.random.SeedSequence(1) for _ in range(2))
-        one, two = (
-            check_structure(BLOBS, 2, 5, s, n) for s, n in zip(seeds, (1, 2), strict=True)
-        )
-        assert one == two
+def test_one_hot_variables_are_found():
+    colours, sizes = np.eye(3)[RNG.integers(0, 3, 50)], np.eye(2)[RNG.integers(0, 2, 50)]
+    flag = (RNG.random((50, 1)) < 0.5).astype(float)
+    number = RNG.normal(size=(50, 1))
+    X = np.hstack([colours, sizes, number, flag, colours])
+    assert one_hot_groups(X) == [[0, 1, 2], [3, 4], [5], [6], [7, 8, 9]]
+    assert one_hot_groups(np.hstack([flag, colours])) == [[0], [1, 2, 3]]

@@ -334,7 +334,7 @@ class TestCluster:
 
         monkeypatch.setattr(blocks_module.Blocks, "_compute", weighing)
         # The test for structure and the mixture fetch a sample of fixed size.
-        settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5, "n_permutations": 0}
+        settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5}
         model = CAFE(3, subsample=50, selection=selection, random_state=0, **settings)
         few = cafe_module.SETTINGS._replace(search_rows=300)
         monkeypatch.setattr(cafe_module, "SETTINGS", few)

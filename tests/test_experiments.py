@@ -127,7 +127,7 @@ def test_the_shared_sweep_is_cafes():
     X, y, _ = noisy_data(sample)
     found = find_sweep(sample, TINY)
     seed = sample.seed("sweep")
-    cafe = CAFE(3, **PAPER | {"n_init": 2, "scaling": None, "n_permutations": 0})
+    cafe = CAFE(3, **PAPER | {"n_init": 2, "scaling": None})
     # The same seeds for the models: what CAFE finds with the paper's settings.
     models = make_models(make_candidates(cafe), seed, n_clusters=3, n_init=2)
     matching = [model for model in models if model.p == found.p]

@@ -3,20 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.selection import score as plain_score
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn import RangeScaler
 from cafelearn._gaps import fill_gaps, has_gaps, observed_extremes, observed_moments
 from cafelearn._profiles import make_profile, merge_sums, profile_sums
-from cafelearn._structure import one_hot_groups, permute
-from cafelearn.selection import (
-    add_tallies,
-    frame_of,
-    likelihood_score,
-    likelihood_scores,
-    tally,
-)
+from cafelearn._variables import one_hot_groups
+from cafelearn.selection import likelihood_score
 from conftest import with_gaps
 
 
@@ -88,74 +81,19 @@ class TestRangeScaler:
 
 
 class TestScore:
-    def test_plain_form_of_each_feature(self, rows):
+    def test_gaps_add_nothing(self, rows):
+        """A row without a value of a feature counts for the other features only."""
         X, y = rows
-        gapped = with_gaps(X, 0.3)
-        n, k = len(X), 3
-        sizes = sum(m * np.log((m + 1) / (n + k)) for m in np.bincount(y))
-        total = sizes
-        for v in range(X.shape[1]):
-            there = ~np.isnan(gapped[:, v])
-            count = there.sum()
-            own = sum(m * np.log((m + 1) / (count + k)) for m in np.bincount(y[there]))
-            alone = plain_score(X[there, v : v + 1], y[there], k) - own
-            # The price of a parameter is that of all rows.
-            more = 0.5 * (np.log(n) - np.log(count)) * n_parameters(X[there, v], y[there], k)
-            total += alone - more
-        assert likelihood_score(gapped, y) == pytest.approx(total, abs=1e-3)
-
-    def test_parts_add_up(self, rows):
-        X, y = rows
-        X = with_gaps(X, 0.3)
-        frame = frame_of(X)
-        whole = tally(X, [y], [3], frame)
-        parts = [tally(X[rows], [y[rows]], [3], frame) for rows in (slice(50), slice(50, None))]
-        np.testing.assert_allclose(
-            likelihood_scores(add_tallies(parts), frame), likelihood_scores(whole, frame)
-        )
+        gapped = X[:, :3].copy()
+        gapped[::3, 2] = np.nan
+        others = likelihood_score(gapped[:, :2], y)
+        alone = likelihood_score(gapped[:, 2:], y) - likelihood_score(np.zeros((120, 1)), y)
+        assert likelihood_score(gapped, y) == pytest.approx(others + alone, rel=0.02)
 
     def test_complete_features_count_as_before(self, rows):
         X, y = rows
         with_empty = np.column_stack([X, np.full(len(X), np.nan)])
         assert likelihood_score(with_empty, y) == likelihood_score(X, y)
-
-    def test_missing_categories(self, rows):
-        _, y = rows
-        category = (y + (np.random.default_rng(0).random(120) < 0.2)) % 3
-        X = np.eye(3)[category]
-        missing = np.random.default_rng(1).random(120) < 0.3
-        gapped = np.where(missing[:, None], np.nan, X)
-        groups = ["c"] * 3
-        there = ~missing
-        sizes = [
-            sum(m * np.log((m + 1) / (len(z) + 3)) for m in np.bincount(z))
-            for z in (y, y[there])
-        ]
-        price = 0.5 * np.log(len(y) / there.sum()) * 3 * 2
-        expected = likelihood_score(X[there], y[there], feature_groups=groups)
-        expected += sizes[0] - sizes[1] - price
-        assert likelihood_score(gapped, y, feature_groups=groups) == pytest.approx(expected)
-
-
-def n_parameters(x, y, k):
-    """Parameters that the score pays for one feature, found from its own slope in log n."""
-    low, high = (x == x.min()).mean(), (x == x.max()).mean()
-    atoms = 2 if low + high > 1 - 1e-9 else (low >= 0.1) + (high >= 0.1)
-    if low + high > 1 - 1e-9:
-        return k
-    between = (x > x.min()) & (x < x.max()) if atoms == 2 else np.ones(len(x), bool)
-    between = (x > x.min()) if atoms == 1 and low >= 0.1 else between
-    between = (x < x.max()) if atoms == 1 and high >= 0.1 else between
-    t = (x - x[between].mean()) / x[between].std()
-    groups = [t[between & (y == l)] for l in range(k)]
-    scatter = np.array([((g - g.mean()) ** 2).sum() for g in groups])
-    size = np.array([len(g) for g in groups])
-    own = (scatter + 3) / (size + 4)
-    pooled = scatter.sum() / size.sum() + 1e-9
-    price = 0.5 * np.log(len(x))
-    own_fit = -0.5 * (size * np.log(own) + scatter / own).sum() - 2 * k * price
-    shared_fit = -0.5 * size.sum() * (np.log(pooled) + 1) - (k + 1) * price
-    return k * atoms + (2 * k if own_fit > shared_fit else k + 1)
 
 
 class TestProfiles:
@@ -198,22 +136,11 @@ class TestProfiles:
         assert unknown["overall"] == 5.0
 
 
-class TestPermutedCopies:
-    def test_gaps_stay_and_values_move(self, rows):
-        X = with_gaps(rows[0], 0.4)
-        copy = permute(X, [[0, 1], [2], [3], [4]], np.random.default_rng(0))
-        np.testing.assert_array_equal(np.isnan(copy), np.isnan(X))
-        np.testing.assert_array_equal(np.sort(copy, axis=0), np.sort(X, axis=0))
-        assert not np.array_equal(copy[:, 2], X[:, 2], equal_nan=True)
-        pairs = {tuple(pair) for pair in X[~np.isnan(X[:, :2]).any(axis=1), :2]}
-        kept = copy[~np.isnan(copy[:, :2]).any(axis=1), :2]
-        assert {tuple(pair) for pair in kept} == pairs
-
-    def test_one_hot_columns_with_gaps(self):
-        category = np.array([0, 1, 2, 0, 1, 2, 0])
-        X = np.column_stack([np.eye(3)[category], np.arange(7.0)])
-        X[2, :3] = np.nan
-        assert one_hot_groups(X) == [[0, 1, 2], [3]]
+def test_one_hot_columns_with_gaps():
+    category = np.array([0, 1, 2, 0, 1, 2, 0])
+    X = np.column_stack([np.eye(3)[category], np.arange(7.0)])
+    X[2, :3] = np.nan
+    assert one_hot_groups(X) == [[0, 1, 2], [3]]
 
 
 def test_the_standard_scaler_ignores_gaps(rows):

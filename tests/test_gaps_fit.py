@@ -342,10 +342,10 @@ class TestCAFE:
 
         fit = _cafe.fit_models
         monkeypatch.setattr(_cafe, "fit_models", record)
-        cafe = CAFE(3, n_permutations=0, **QUICK).fit(X)
+        cafe = CAFE(3, **QUICK).fit(X)
         assert calls == [False, True]
         assert len(cafe.candidates_) == len(cafe.models_) == 12
-        CAFE(3, n_permutations=0, **QUICK).fit(complete)
+        CAFE(3, **QUICK).fit(complete)
         assert calls == [False, True, False]
 
     def test_explanation(self):

@@ -19,7 +19,7 @@ from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.persistence import ModelFileError, load_model, save_model
 from cafelearn.theory import certificate
 
-QUICK = {"n_init": 1, "p": 2.0, "n_permutations": 2}
+QUICK = {"n_init": 1, "p": 2.0}
 # Where the number is clear, few numbers need to be tried.
 FEW = [1, 2, 3, 4]
 
@@ -417,7 +417,7 @@ class TestEstimators:
     def test_the_paper_and_tables(self):
         X = pd.DataFrame(blobs(3), columns=list("abcd")).assign(kind="x")
         X.loc[X["a"] > 5, "kind"] = "y"
-        settings = PAPER | {"n_init": 2, "n_permutations": 2}
+        settings = PAPER | {"n_init": 2}
         model = TabularCAFE(CAFE([2, 3, 4], random_state=0, **settings)).fit(X)
         assert model.n_clusters_ == 3
         assert model.n_clusters_table_.index.tolist() == [2, 3, 4]

@@ -25,7 +25,7 @@ def table():
 
 
 def estimators():
-    quick = {"p": 2.0, "n_init": 2, "n_permutations": 2, "random_state": 0}
+    quick = {"p": 2.0, "n_init": 2, "random_state": 0}
     weighted = quick | {"weighting": "cluster", "scaling": "range"}
     return [
         CAFE(3, **quick),
@@ -118,7 +118,7 @@ def test_long_names_differ():
 def test_a_category_is_one_row_of_the_map(table):
     kind = np.repeat(["a", "b", "c"], 30)
     rows = table[["name 0", "name 4"]].assign(kind=kind)
-    cafe = CAFE(3, p=2.0, n_init=2, n_permutations=0, weighting="cluster", random_state=0)
+    cafe = CAFE(3, p=2.0, n_init=2, weighting="cluster", random_state=0)
     model = TabularCAFE(cafe).fit(rows)
     tree = summary(model._repr_html_())
     names = [text.text for text in tree.iter("text")][-3:]

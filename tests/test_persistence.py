@@ -116,16 +116,9 @@ def test_mixtures_survive(options, tmp_path):
     np.testing.assert_array_equal(again.covariances_, mixture.covariances_)
 
 
-@pytest.mark.parametrize("name", ["default", "auto"])
-def test_files_of_the_first_version(name):
-    """They have no mixture, other columns in `n_clusters_table_` and other defaults."""
-    cafe = load_model(Path(__file__).parent / "data" / f"cafe_{name}.skops")
-    assert (cafe.selection, cafe.rescaling) == ("likelihood", "distances")
-    assert cafe.transform(X).shape == (150, 2)
-    np.testing.assert_array_equal(cafe.predict(X), cafe.labels_)
-    assert cafe.diagnosis_ == []
-    assert (cafe.n_clusters_table_ is None) == (name == "default")
-    assert not hasattr(cafe, "predict_proba")
+def test_files_of_an_earlier_format_are_refused():
+    with pytest.raises(ModelFileError, match=r"in format 1; .* fit and save the model again"):
+        load_model(Path(__file__).parent / "data" / "cafe_default.skops")
 
 
 def test_float32_survives(tmp_path):
@@ -220,7 +213,7 @@ class TestHostileFiles:
     def test_deep_nesting(self, saved, tmp_path):
         path = tmp_path / "deep.skops"
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(HEADER, '{"format": 1, "cafelearn": "0"}')
+            archive.writestr(HEADER, '{"format": 2, "cafelearn": "0"}')
             archive.writestr("schema.json", "[" * 100_000)
         with pytest.raises(ModelFileError, match="damaged"):
             load_model(path)
@@ -246,7 +239,7 @@ class TestHostileFiles:
             for name in old.namelist():
                 new.writestr(name, json.dumps(later) if name == HEADER else old.read(name))
         with pytest.raises(
-            ModelFileError, match=r"by cafelearn 9\.0 in format 99; .* format 1"
+            ModelFileError, match=r"by cafelearn 9\.0 in format 99; .* format 2"
         ):
             load_model(path)
 

@@ -190,7 +190,7 @@ class TestEveryEstimator:
     def table(self, iris):
         frame = pd.DataFrame(np.asarray(iris[0]), columns=list("abcd"))
         frame["kind"] = ["x", "y"] * 75
-        settings = {"p": 2.0, "n_init": 2, "n_permutations": 0, "random_state": 0}
+        settings = {"p": 2.0, "n_init": 2, "random_state": 0}
         return TabularCAFE(CAFE(3, **settings)).fit(frame), frame
 
     def test_mwkmeans(self, model, iris):

@@ -17,7 +17,7 @@ from cafelearn._profiles import (
 )
 from cafelearn._tabular import TabularCAFE
 
-QUICK = {"p": 2.0, "n_init": 2, "n_permutations": 0, "random_state": 0}
+QUICK = {"p": 2.0, "n_init": 2, "random_state": 0}
 COLUMNS = [
     "cluster",
     "size",

@@ -293,7 +293,7 @@ class TestFitReport:
             np.random.default_rng(0).normal(size=(60, 3)),
             np.random.default_rng(1).normal(size=(60, 3)) + 9.0,
         ]
-        cafe = CAFE([1, 2, 3], p=2, n_init=2, n_permutations=0, random_state=0).fit(X)
+        cafe = CAFE([1, 2, 3], p=2, n_init=2, random_state=0).fit(X)
         page = read(write_fit_report(cafe, X, tmp_path / "chosen.html"))
         assert "2 clusters were chosen; 1 to 3 were tried" in page.text
         table = page.frame("numbers-table")

@@ -231,7 +231,6 @@ class TestUsage:
             extractor=PCA(2, whiten=True),
             scaling=[RangeScaler(), None],
             p=np.float64(2.5),
-            n_permutations=0,
             n_init=2,
             random_state=np.int64(3),
         ).fit(X)

@@ -1,23 +1,20 @@
-"""Comparing clusterings: sums that can be merged, agreement from tables, and ties."""
+"""Comparing clusterings: the likelihood score, agreement from tables, and ties."""
 
 import numpy as np
 import pytest
-from benchmarks.selection import FORMS
-from benchmarks.selection import score as plain_score
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import theory
+from cafelearn.mixture import Mixture
+from cafelearn.mixture.settings import SETTINGS
 from cafelearn.selection import (
-    add_tallies,
+    add_tables,
     adjusted_rand_index,
     agreement_matrix,
     by_agreement,
     by_likelihood,
     contingency_tables,
-    frame_of,
     likelihood_score,
-    likelihood_scores,
-    tally,
 )
 from conftest import make_blobs
 
@@ -80,12 +77,6 @@ class TestScore:
             likelihood_score(single.astype(np.float64), y), rel=1e-6
         )
 
-    def test_empty_clusters_are_finite(self, mixed):
-        X, (y, *_), _ = mixed
-        frame = frame_of(X)
-        (score,) = likelihood_scores(tally(X, [y * 2], [6], frame), frame)
-        assert np.isfinite(score)
-
     @pytest.mark.parametrize("labels", [np.zeros(300, int), np.arange(300), np.arange(300) > 0])
     def test_extreme_clusterings_are_finite(self, mixed, labels):
         assert np.isfinite(likelihood_score(mixed[0], labels))
@@ -108,30 +99,39 @@ class TestScore:
 
 
 class TestFormula:
-    """Against the plain form that the ablation varies, written without any shared code."""
-
-    @pytest.mark.parametrize("seed", range(8))
-    def test_plain_form(self, seed):
+    @pytest.mark.parametrize("seed", range(4))
+    def test_categories_by_hand(self, seed):
         rng = np.random.default_rng(seed)
-        n, k = int(rng.integers(20, 300)), int(rng.integers(1, 6))
-        counts = rng.poisson(rng.uniform(0.1, 3, 3), (n, 3)) * rng.integers(0, 2, (n, 3))
-        ends = np.clip(rng.normal(size=(n, 2)), -0.8, 0.6)
-        flags = (rng.random((n, 2)) < 0.3) * 5.0 - 2
-        X = np.column_stack([rng.normal(size=(n, 3)), counts, ends, flags, np.full(n, 1.5)])
+        n, k = 200, 3
         labels = rng.integers(0, k, n)
-        labels[:k] = np.arange(k)
-        assert likelihood_score(X, labels) == pytest.approx(plain_score(X, labels, k), abs=1e-4)
+        X = (rng.random((n, 4)) < np.where(labels[:, None] == 0, 0.8, 0.3)) * 1.0
+        X[:, 3] = rng.random(n) < 0.5
+        price, expected = 0.5 * np.log(n), -0.5 * np.log(n) * (k - 1)
+        weight = (np.bincount(labels) + 1) / (n + k)
+        expected += np.bincount(labels) @ np.log(weight) + np.log(weight * k).sum()
+        share = np.stack([1 - X.mean(axis=0), X.mean(axis=0)])
+        for l in range(k):
+            count = np.stack([(X[labels == l] == value).sum(axis=0) for value in (0, 1)])
+            prior = SETTINGS.prior_categories * share
+            ratio = np.log((count + prior) / (count + prior).sum(axis=0) / share)
+            gain = ((count + prior) * ratio).sum(axis=0) - price
+            expected += np.maximum(gain, 0.0).sum()
+        assert likelihood_score(X, labels) == pytest.approx(expected)
+
+    def test_clear_clusters_have_the_objective_of_a_mixture(self):
+        X = np.random.default_rng(1).normal(size=(150, 5)) + 20 * (np.arange(150) % 3)[:, None]
+        mixture = Mixture(3, covariance="independent", tails=False, background=False)
+        mixture.fit(X)
+        assert mixture.predict_proba(X).max(axis=1).min() > 1 - 1e-9
+        assert likelihood_score(X, mixture.labels_) == pytest.approx(mixture.lower_bound_)
 
     def test_zeros_are_no_clusters_of_their_own(self):
-        """Without atoms, splitting off the rows without zeros would win by far."""
         rng = np.random.default_rng(0)
         y = np.repeat([0, 1], 200)
         X = rng.poisson(np.where(y[:, None] == 0, 20, 40), (400, 4)).astype(float)
         X[rng.random(X.shape) < 0.5] = 0
         split = (X[:, 0] == 0).astype(int)
         assert likelihood_score(X, y) > likelihood_score(X, split)
-        without = FORMS["no atoms (except in two-valued features)"]
-        assert plain_score(X, y, 2, without) < plain_score(X, split, 2, without)
 
     def test_integer_weights_are_repetitions(self):
         X, y = make_blobs(60, 4, 3, n_noise=1, seed=5)
@@ -153,64 +153,19 @@ class TestFormula:
             likelihood_score([[1.0], [2.0]], [0, 1], sample_weight=[1, -1])
 
 
-class TestSums:
-    def assert_same(self, one, other, rtol=1e-9):
-        for sums, theirs in zip(one.clusters, other.clusters, strict=True):
-            for field, their in zip(sums, theirs, strict=True):
-                np.testing.assert_allclose(field, their, rtol=rtol, atol=1e-9)
-        assert one.tables.keys() == other.tables.keys()
-        for pair, table in one.tables.items():
-            np.testing.assert_array_equal(table, other.tables[pair])
-
-    @pytest.mark.parametrize("cuts", [(), (1,), (100, 200), (0, 7, 7, 299)])
-    def test_parts_add_up_to_the_whole(self, mixed, cuts):
-        X, labellings, sizes = mixed
-        frame = frame_of(X)
-        parts = [
-            tally(rows, [labels[place] for labels in labellings], sizes, frame)
-            for place in np.split(np.arange(300), cuts)
-            for rows in [X[place]]
-        ]
-        whole = tally(X, labellings, sizes, frame)
-        self.assert_same(add_tallies(parts), whole)
-        np.testing.assert_allclose(
-            likelihood_scores(add_tallies(parts), frame),
-            likelihood_scores(whole, frame),
-            rtol=1e-10,
-        )
-
-    def test_batches_make_no_difference(self, mixed, monkeypatch):
-        X, labellings, sizes = mixed
-        frame = frame_of(X)
-        whole = tally(X, labellings, sizes, frame)
-        monkeypatch.setattr("cafelearn.selection.ROWS", 37)
-        self.assert_same(tally(X, labellings, sizes, frame), whole)
-
-    def test_sums_by_hand(self, mixed):
-        X, labellings, sizes = mixed
-        found = tally(X, labellings, sizes, frame_of(X))
-        scale = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
-        t = (X - X.mean(axis=0)) / scale
-        for sums, labels, k in zip(found.clusters, labellings, sizes, strict=True):
-            for l in range(k):
-                members = t[labels == l]
-                assert sums.mass[l] == len(members)
-                np.testing.assert_allclose(sums.first[l], members.sum(axis=0), atol=1e-9)
-                np.testing.assert_allclose(sums.second[l], (members**2).sum(axis=0), atol=1e-9)
-
-    def test_weights_are_repetitions(self, mixed):
-        X, (y, *_), _ = mixed
-        counts = np.random.default_rng(0).integers(1, 4, size=300)
-        repeated = np.repeat(X, counts, axis=0), [np.repeat(y, counts)], [3]
-        frame = frame_of(repeated[0])
-        one = tally(*repeated, frame)
-        other = tally(X, [y], [3], frame, counts.astype(float))
-        np.testing.assert_allclose(
-            likelihood_scores(other, frame), likelihood_scores(one, frame), rtol=1e-9
-        )
-
-
 class TestAgreement:
+    @pytest.mark.parametrize("cuts", [(), (1,), (100, 200), (0, 7, 7, 299)])
+    def test_tables_of_parts_add_up(self, mixed, cuts):
+        _, labellings, sizes = mixed
+        parts = [
+            contingency_tables([labels[place] for labels in labellings], sizes)
+            for place in np.split(np.arange(300), cuts)
+        ]
+        whole, added = contingency_tables(labellings, sizes), add_tables(parts)
+        assert added.keys() == whole.keys()
+        for pair, table in whole.items():
+            np.testing.assert_array_equal(added[pair], table)
+
     @pytest.mark.parametrize("k", [1, 2, 5])
     def test_from_a_table(self, k):
         rng = np.random.default_rng(0)

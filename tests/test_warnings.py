@@ -17,7 +17,7 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
 
 WINE = load_wine().data
-QUICK = {"p": 2.0, "n_init": 1, "scaling": "range", "n_permutations": 0, "random_state": 0}
+QUICK = {"p": 2.0, "n_init": 1, "scaling": "range", "random_state": 0}
 HARD = {"selection": "likelihood", "scaling": None}
 
 

@@ -1,6 +1,7 @@
 """The estimator CAFE: cluster the rows, choose a clustering, extract features."""
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,7 +51,6 @@ from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._selections import MIXTURE, SELECTIONS, choose
 from cafelearn._solver.kernels.weights import WEIGHTINGS
 from cafelearn._solver.placing import margins
-from cafelearn._structure import Structure, check_structure
 from cafelearn._typing import MatrixLike, Seed, Transformer, VectorLike
 from cafelearn._validation import (
     N_JOBS,
@@ -66,8 +66,8 @@ from cafelearn._validation import (
 )
 from cafelearn._validation import check_weights as check_sample_weight
 from cafelearn._variable_scaling import fit_scalers, scaling_key
-from cafelearn._variables import set_variables, variable_codes
-from cafelearn.choice.answer import confidence_of, fit_mixture, order_starts
+from cafelearn._variables import columns_by_code, set_variables, variable_codes
+from cafelearn.choice.answer import best_starts, confidence_of, fit_mixture, judge_labels
 from cafelearn.diagnosis import (
     SCALE_IN_CAFE,
     Finding,
@@ -76,20 +76,19 @@ from cafelearn.diagnosis import (
     check_number,
     check_scales,
     check_sizes,
-    check_structure_found,
+    check_ties,
+    check_verdict,
     check_weights,
     warn_of,
 )
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
-from cafelearn.mixture.model import one_thread
+from cafelearn.mixture.descent import score_labels
+from cafelearn.mixture.model import one_thread, prepare, search_sample, sum_batches
 from cafelearn.selection import (
     adjusted_rand_index,
     agreement_matrix,
     contingency_tables,
-    frame_of,
     highest,
-    likelihood_scores,
-    tally,
 )
 
 __all__ = ["CAFE", "PAPER"]
@@ -228,11 +227,6 @@ class CAFE(
         see :class:`MinkowskiWeightedKMeans`.
     early_stopping : bool, default=False
         End starts that are unlikely to be the best; see :class:`MinkowskiWeightedKMeans`.
-    n_permutations : int, default=10
-        Number of permuted copies of the data in the test of cluster structure, whose result is
-        part of `diagnosis_`; at least 2, or 0 to skip the test. Ignored for
-        ``selection="mixture"``, where `verdict_` takes its place, and if the number of clusters
-        is chosen, because the choice includes a test of structure.
     n_jobs : int, default=None
         Number of threads, shared by all starts of all candidates. The result does not depend
         on it.
@@ -240,7 +234,7 @@ class CAFE(
         1 shows the progress on standard error: a bar on a terminal and in a notebook,
         occasional lines elsewhere. 2 reports each start instead.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts, the extractor, the permutations and the choice of `n_clusters`.
+        Seed of the starts, the extractor, the verdict and the choice of `n_clusters`.
 
     Attributes
     ----------
@@ -253,13 +247,14 @@ class CAFE(
         mixture minus that of a single cloud), ``counts`` (whether all clusters are large enough
         to count), ``tied`` (whether the number is nearly as good as the chosen one) and
         ``chosen``; see :doc:`/guide/clusters`. None if a single number was given.
-    mixture_ : cafelearn.mixture.Mixture
-        The fitted mixture. This attribute, the next five and :meth:`predict_proba` are defined
-        only for ``selection="mixture"``.
     verdict_ : {"structure", "none", "inconclusive", "continuum"}
         Whether the clusters are a structure of the data: "none" if a single cloud describes the
         rows as well, "continuum" if there are no gaps between the clusters, "inconclusive" if
-        there is little evidence.
+        there is little evidence. For hard candidates, the verdict is that on the mixture that
+        descends from them.
+    mixture_ : cafelearn.mixture.Mixture
+        The fitted mixture. This attribute, the next four and :meth:`predict_proba` are defined
+        only for ``selection="mixture"``.
     confidence_ : {"high", "medium", "low"}
         "high" for a `stability_` of at least 0.85, "medium" from 0.6; "low" below, or if
         `verdict_` is not "structure".
@@ -388,10 +383,6 @@ class CAFE(
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": MinkowskiWeightedKMeans._parameter_constraints["tol"],
         "early_stopping": ["boolean"],
-        "n_permutations": [
-            Options(Integral, {0}),
-            Interval(Integral, 2, None, closed="left"),
-        ],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -420,7 +411,6 @@ class CAFE(
         max_iter: int = 300,
         tol: float = 0.0,
         early_stopping: bool = False,
-        n_permutations: int = 10,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Seed = None,
@@ -441,7 +431,6 @@ class CAFE(
         self.max_iter = max_iter
         self.tol = tol
         self.early_stopping = early_stopping
-        self.n_permutations = n_permutations
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -464,9 +453,9 @@ class CAFE(
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each row in the scaling, the clustering, the score and the extractor. If
             `n_clusters` is a number, an integer weight is equivalent to repeating the row, with
-            three exceptions that treat all rows of positive weight alike: `agreement_`, the
-            test of structure, and scalers and extractors (except PCA) whose `fit` takes no
-            `sample_weight`. Not supported for Dask collections.
+            two exceptions that treat all rows of positive weight alike: `agreement_`, and
+            scalers and extractors (except PCA) whose `fit` takes no `sample_weight`. Not
+            supported for Dask collections.
 
         Returns
         -------
@@ -504,7 +493,7 @@ class CAFE(
         if any(candidate.scaling is None for candidate in candidates):
             check_unscaled(*extremes(X)[:2], self)
         seeds = seed_sequence(self.random_state).spawn(4)
-        for_models, for_extractor, for_test, for_mixture = seeds
+        for_models, for_extractor, for_search, for_answer = seeds
         extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
         # Candidates with the same scaling share one scaled copy of the rows.
         scalers = fit_scalers(candidates, X, mass, codes)
@@ -512,40 +501,43 @@ class CAFE(
         rows = [scaled[scaling_key(c, codes)] for c in candidates]
         all_weights = [weights] * len(candidates)
         # Rows of zero weight only get labels; all that follows uses the other rows.
-        used, used_mass = X[kept], None if mass is None else mass[kept]
-        frame = frame_of(used, used_mass, codes)
+        given, X, mass = X, X[kept], None if mass is None else mass[kept]
+        some, prepared = self._prepare(X, mass, for_search)
 
         def fit(models, filled):
             return fit_models(models, rows, self.n_jobs, self.verbose, all_weights, filled)
 
-        def count(models):
-            labellings = [model.labels_[kept] for model in models]
-            return tally(used, labellings, [self.n_clusters] * len(models), frame, used_mass)
+        def label(models):
+            return [model.labels_[kept][some] for model in models]
 
-        models, found, counts = self._fit_candidates(
-            candidates, for_models, fit, count, frame, has_gaps(X)
+        models, found, scores = self._fit_candidates(
+            candidates, for_models, fit, label, prepared, has_gaps(given)
         )
-        given, X, mass = X, used, used_mass
+        tables = contingency_tables(
+            [model.labels_[kept] for model in models], [self.n_clusters] * len(models)
+        )
         weighted = weights is not None
-        chosen = self._choose(candidates, models, found, counts, frame, weighted)
+        chosen = self._choose(candidates, models, found, scores, tables, weighted)
         if weighted:
             self.model_._count_members(kept)
         key = scaling_key(candidates[chosen], codes)
-        self.scaler_, scaled = scalers[key], scaled[key]
+        self.scaler_, scaled = scalers[key], scaled[key][kept]
         self.labels_ = self.model_.labels_
-        scaled = scaled[kept]
         if self.selection == MIXTURE:
-            starts = [models[best].labels_[kept] for best in order_starts(counts, frame)]
             everything = np.ones(len(X)) if mass is None else mass
-            self._set_mixture(fit_mixture(self, X, everything, starts, for_mixture))
+            total, refine = partial(sum_batches, X, everything), len(some) < len(X)
+            starts = label([models[i] for i in best_starts(scores)])
+            self._set_mixture(fit_mixture(self, prepared, starts, for_answer, total, refine))
             # Rows of zero weight are not in the fit, but get labels.
-            all_fitted = weights is None
-            self.labels_ = self.mixture_.labels_.copy() if all_fitted else self._assign(given)
+            self.labels_ = self._assign(given)
+            self.mixture_.labels_ = self.labels_[kept]
             self._mass, self._members = sizes_of(self.labels_[kept], self.n_clusters, mass)
             with one_thread():
                 self.feature_weights_ = cluster_weights(
                     scaled, self.labels_[kept], self.n_clusters, everything, codes
                 )
+        else:
+            self._judge(prepared, self.labels_[kept][some], for_answer)
         labels = self.labels_[kept]
         rows = X if self._input == "memberships" else scaled
         if self._input == "distances":
@@ -553,8 +545,24 @@ class CAFE(
         self.extractor_ = fit_extractor(extractor, self._rescale(rows, labels), mass)
         first = self._rescale(rows[:1], labels[:1])
         self._n_features_out = width_of(self.extractor_, first)
-        self._diagnose(X, for_test)
+        warn_of(self.diagnosis_, type(self).__name__)
         return self
+
+    def _prepare(self, X, mass, seed):
+        """Prepare at most a few thousand rows for mixtures; return their positions, too."""
+        weight = np.ones(len(X)) if mass is None else mass
+        some = search_sample(weight, seed)
+        return some, prepare(X[some], weight[some], self._column_groups())
+
+    def _column_groups(self):
+        codes = variable_codes(self)
+        return None if codes is None else columns_by_code(codes)
+
+    def _judge(self, prepared, labels, seed):
+        """Judge the clusters of a hard candidate; `labels` are those of the prepared rows."""
+        with phase("verdict"):
+            verdict = judge_labels(prepared, labels, self.n_clusters, seed)
+        self._answer = {"verdict": verdict.kind, "gain": float(verdict.gain)}
 
     def _set_mixture(self, found):
         """Set the attributes of a fitted mixture; `found` is (mixture, Answer)."""
@@ -753,11 +761,11 @@ class CAFE(
         if self.selection == MIXTURE:
             return list(check_answer(self, agreement_with_starts(self)))
         names = getattr(self, "feature_names_in_", None)
-        structure = None if self._structure is None else Structure(*self._structure)
+        k, verdict = self.n_clusters_, self.verdict_
         candidates = self.candidates_
         return [
-            *check_number(self._numbers),
-            *check_structure_found(structure),
+            *(check_number(self._numbers) if k == 1 else check_verdict(verdict, k)),
+            *check_ties(self._numbers),
             *(check_scales(self.model_, names, SCALE_IN_CAFE) if self.scaler_ is None else ()),
             *check_sizes(self.model_),
             *check_weights(self.model_, names),
@@ -767,7 +775,8 @@ class CAFE(
     @property
     def verdict_(self) -> str:
         """Whether the clusters are a structure of the data: see :doc:`/guide/clusters`."""
-        return self._answered("verdict")
+        check_is_fitted(self)
+        return self._answer["verdict"]
 
     @property
     def confidence_(self) -> str:
@@ -787,7 +796,7 @@ class CAFE(
     @property
     def relevance_(self) -> np.ndarray:
         """Role of each feature in each cluster; see :class:`cafelearn.mixture.Mixture`."""
-        self._answered("verdict")
+        self._answered("stability")
         return self.mixture_.relevance_
 
     def _answered(self, name):
@@ -798,36 +807,40 @@ class CAFE(
             )
         return self._answer[name]
 
-    def _fit_candidates(self, candidates, seed, fit, count, frame, gaps):
-        """Fit a model of each candidate; return the models, numbers of clusters and Tally.
+    def _fit_candidates(self, candidates, seed, fit, label, prepared, gaps):
+        """Fit a model of each candidate; return the models, numbers of clusters and scores.
 
         `fit(models, filled)` fits models and returns the number of nonempty clusters of each;
         if `filled` is true, the starts run on rows whose missing values are filled.
-        `count(models)` returns the Tally of fitted models. If `gaps` is true (values are
-        missing), each candidate is fitted with both kinds of starts, and the model with the
-        higher score is kept.
+        `label(models)` returns the labels of the prepared rows by each model. If `gaps` is true
+        (values are missing), each candidate is fitted with both kinds of starts, and the model
+        with the higher score is kept.
         """
+
+        def score(models):
+            with one_thread():
+                return [score_labels(prepared, each, self.n_clusters) for each in label(models)]
+
         models = make_models(candidates, seed, **self._model_options())
-        found, counts = fit(models, False), count(models)
+        found, scores = fit(models, False), score(models)
         if gaps:
             # On some data the starts on filled rows are better, on other data they are not.
             others = make_models(candidates, seed, **self._model_options())
-            more = fit(others, True)
-            scores = [likelihood_scores(some, frame) for some in (counts, count(others))]
-            better = [highest(pair) for pair in np.transpose(scores)]
+            more, both = fit(others, True), np.transpose([scores, score(others)])
+            better = [highest(pair) for pair in both]
             models = [(models, others)[i][j] for j, i in enumerate(better)]
-            found, counts = np.choose(better, [found, more]).tolist(), count(models)
-        return models, found, counts
+            found = np.choose(better, [found, more]).tolist()
+            scores = np.choose(better, both.T)
+        return models, found, np.asarray(scores)
 
-    def _choose(self, candidates, models, found, counts, frame, weighted=False):
+    def _choose(self, candidates, models, found, scores, tables, weighted=False):
         """Choose a fitted model, set the attributes that depend on it and return its index."""
-        scores = likelihood_scores(counts, frame)
-        self.agreement_ = agreement_matrix(counts.tables, len(models))
+        self.agreement_ = agreement_matrix(tables, len(models))
         chosen = choose(self.selection, models, scores, self.agreement_)
         check_found(self, found[chosen], weighted)
         self.models_, self.model_ = models, models[chosen]
         self._candidates = candidate_records(
-            candidates, models, counts, scores, self.agreement_, chosen
+            candidates, models, scores, self.agreement_, chosen
         )
         self.p_, self.n_iter_ = float(self.model_.p), self.model_.n_iter_
         self.feature_weights_ = self.model_.feature_weights_
@@ -841,23 +854,6 @@ class CAFE(
         `variances` are the variances of all columns without these scales.
         """
         self._distance_scales[1:] = balancing_scales(variances, self.n_features_in_)
-
-    def _diagnose(self, X, seed):
-        """Test the rows for cluster structure, and warn about severe findings."""
-        found = None
-        # The choice of the number of clusters has tested for structure already.
-        if self.n_permutations > 0 and self._numbers is None and self.selection != MIXTURE:
-            with phase("test of structure"):
-                found = check_structure(
-                    X,
-                    self.n_clusters,
-                    self.n_permutations,
-                    seed,
-                    self.n_jobs,
-                    self.feature_groups_,
-                )
-        self._structure = None if found is None else [float(value) for value in found]
-        warn_of(self.diagnosis_, type(self).__name__)
 
     def _model_options(self):
         """Return the parameters that all candidate models share."""

@@ -130,7 +130,7 @@ def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts
     return [job.best.n_found for job in jobs]
 
 
-def candidate_records(candidates, models, counts, scores, agreement, chosen):
+def candidate_records(candidates, models, scores, agreement, chosen):
     """Return the columns of `candidate_frame` as lists, which model files can hold."""
     return {
         "scaling": [_name(candidate.scaling) for candidate in candidates],
@@ -139,8 +139,8 @@ def candidate_records(candidates, models, counts, scores, agreement, chosen):
         "p": [candidate.p for candidate in candidates],
         "objective": [float(model.inertia_) for model in models],
         "score": [float(score) for score in scores],
-        "smallest": _sizes(sums.mass.min() for sums in counts.clusters),
-        "largest": _sizes(sums.mass.max() for sums in counts.clusters),
+        "smallest": _sizes(model._mass.min() for model in models),
+        "largest": _sizes(model._mass.max() for model in models),
         "agreement": [float(value) for value in agreement[chosen]],
         "chosen": [i == chosen for i in range(len(candidates))],
     }

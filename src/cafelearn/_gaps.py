@@ -57,6 +57,15 @@ def extremes(X):
     return *observed_extremes(X), True
 
 
+def informative_rows(X):
+    """Return, for each row, whether it has an observed value in a column that varies."""
+    low, high, gaps = extremes(X)
+    varies = low < high
+    if not (gaps and varies.any()):
+        return np.ones(len(X), dtype=bool)
+    return ~np.isnan(X[:, varies]).all(axis=1)
+
+
 def observed_moments(X):
     """Compute the mean and the variance of the observed values of each column.
 

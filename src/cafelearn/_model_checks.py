@@ -92,11 +92,6 @@ NOT_NEGATIVE = {
     "_typical",
 }
 POSITIVE = {"scale_", "range_", "_distance_scales", "_spread"}
-# Columns of `n_clusters_table_`, and those of older versions.
-TABLES = (
-    MEASURED,
-    ("stability", "spread", "permuted_stability", "score", "permuted_score", "criterion"),
-)
 # Types of the values in each column of `candidates_`.
 RECORDS = {
     "scaling": str,
@@ -251,8 +246,7 @@ def _check_number(owner, model, n_clusters):
         return
     numbers = getattr(model, "_numbers", None)
     table = numbers.get("table") if isinstance(numbers, dict) else None
-    known = [{"n_clusters", *measured, "chosen"} for measured in TABLES]
-    if not isinstance(table, dict) or set(table) not in known:
+    if not isinstance(table, dict) or set(table) != {"n_clusters", *MEASURED, "chosen"}:
         raise UnsoundModel(f"n_clusters_table_ of {owner} is damaged")
     kinds = (Real, np.bool_)
     lengths = {len(column) if _is_list(column, kinds) else -1 for column in table.values()}
@@ -280,8 +274,9 @@ def _check_cafe(cafe, sizes):
     _check_number("CAFE", cafe, sizes["k"])
     _check_labels("CAFE", cafe, sizes["k"])
     is_mixture = cafe.selection == MIXTURE
+    _check_answer(cafe, sizes["k"])
     if is_mixture:
-        _check_answer(cafe, sizes["k"])
+        _check_mixture_of(cafe, sizes["k"])
     if getattr(cafe, "scaler_", None) is not None:
         check_model(cafe.scaler_, cafe.n_features_in_)
     given = cafe._input
@@ -323,9 +318,6 @@ def _check_candidates(cafe, sizes):
         raise UnsoundModel("p_ of CAFE is not a number")
     if sizes["d"] != 3:
         raise UnsoundModel("_distance_scales of CAFE are not three numbers")
-    test = getattr(cafe, "_structure", None)
-    if test is not None and not (_is_list(test, float) and len(test) == 3):
-        raise UnsoundModel("_structure of CAFE is not three numbers")
     _check_records(cafe, models)
 
 
@@ -374,8 +366,7 @@ def _check_mixture(mixture, sizes):
     check_state(mixture)
 
 
-def _check_answer(cafe, n_clusters):
-    """Check the mixture of a CAFE, and what is known about it."""
+def _check_mixture_of(cafe, n_clusters):
     mixture = getattr(cafe, "mixture_", None)
     if not isinstance(mixture, Mixture):
         raise UnsoundModel("mixture_ of CAFE is not a Mixture")
@@ -384,19 +375,23 @@ def _check_answer(cafe, n_clusters):
         raise UnsoundModel("mixture_ of CAFE does not match its feature_weights_")
     if not np.array_equal(_labels_of(mixture), _labels_of(cafe)):
         raise UnsoundModel("feature_groups_ of CAFE do not match its mixture_")
+
+
+def _check_answer(cafe, n_clusters):
+    """Check what is known about the clusters of a CAFE."""
     answer = getattr(cafe, "_answer", None)
-    if not isinstance(answer, dict) or set(answer) != set(Answer._fields):
+    names = Answer._fields if cafe.selection == MIXTURE else ("verdict", "gain")
+    if not isinstance(answer, dict) or set(answer) != set(names):
         raise UnsoundModel("the answer of CAFE is damaged")
-    clusters = answer["clusters"]
-    shares = [answer["isolated"], *(clusters if isinstance(clusters, list) else [None])]
-    sound = (
-        isinstance(answer["verdict"], str)
-        and answer["verdict"] in VERDICTS
-        and all(isinstance(answer[name], Real) for name in ("gain", "stability"))
-        and np.isfinite([answer["gain"], answer["stability"]]).all()
-        and len(shares) == n_clusters + 1
-        and all(isinstance(share, Real) and 0 <= share <= 1 for share in shares)
-    )
+    known = isinstance(answer["verdict"], str) and answer["verdict"] in VERDICTS
+    numbers = [answer[name] for name in ("gain", "stability") if name in answer]
+    sound = known and all(isinstance(x, Real) and np.isfinite(x) for x in numbers)
+    if sound and "clusters" in answer:
+        clusters = answer["clusters"]
+        shares = [answer["isolated"], *(clusters if isinstance(clusters, list) else [None])]
+        sound = len(shares) == n_clusters + 1 and all(
+            isinstance(share, Real) and 0 <= share <= 1 for share in shares
+        )
     if not sound:
         raise UnsoundModel("the answer of CAFE has values of a wrong type or out of range")
 

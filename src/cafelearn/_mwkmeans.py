@@ -149,11 +149,9 @@ class MinkowskiWeightedKMeans(
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number of clusters tried, with the columns ``stability``, ``spread``
-        (standard deviation of the stability over the splits into halves), ``score``,
-        ``permuted_stability`` and ``permuted_score`` (stability and score of data whose
-        columns are permuted), ``criterion`` and ``chosen``; see :doc:`/guide/clusters`. None
-        if a single number was given.
+        One row for each number of clusters tried, with the columns ``gain``, ``counts``,
+        ``tied`` and ``chosen``; see :class:`CAFE` and :doc:`/guide/clusters`. None if a single
+        number was given.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Minkowski centres.
     feature_weights_ : ndarray of shape (n_clusters, n_features)

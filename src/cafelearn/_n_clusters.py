@@ -6,9 +6,9 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
+from cafelearn._gaps import informative_rows
 from cafelearn._progress import phase
 from cafelearn._seeds import seed_sequence
-from cafelearn._structure import informative_rows
 from cafelearn._validation import (
     check_columns_observed,
     check_data,
@@ -17,9 +17,8 @@ from cafelearn._validation import (
     distributed,
     is_dask,
 )
-from cafelearn._variables import codes_of, set_variables
+from cafelearn._variables import codes_of, columns_by_code, set_variables
 from cafelearn.choice.numbers import choose_number
-from cafelearn.mixture.model import columns_by_code
 
 # "auto" tries at most MOST clusters, and fewer if there would be fewer than ROWS_PER_CLUSTER
 # rows for each.

@@ -158,3 +158,8 @@ def one_hot_groups(X):
             groups.append(list(range(start, v + 1)))
             start = None
     return groups
+
+
+def columns_by_code(codes):
+    """Return the columns of each variable."""
+    return [np.flatnonzero(codes == code).tolist() for code in range(codes.max() + 1)]

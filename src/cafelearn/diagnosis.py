@@ -198,20 +198,6 @@ def check_choice(candidates, family):
         )
 
 
-def check_structure_found(structure):
-    """Yield a finding if the permutation test found no cluster structure.
-
-    `structure` is the result of the test, or None if there was no test.
-    """
-    if structure is not None and not structure.found:
-        yield Finding(
-            "no-structure",
-            SEVERE,
-            "No cluster structure was found: the rows cluster no better than rows whose "
-            "variables are independent of each other.",
-        )
-
-
 def check_answer(cafe, agreement=None):
     """Yield findings about the mixture of a CAFE.
 
@@ -222,9 +208,9 @@ def check_answer(cafe, agreement=None):
     if k == 1:
         yield from check_number(cafe._numbers)
         return
-    yield from _check_verdict(answer["verdict"], k)
+    yield from check_verdict(answer["verdict"], k)
     yield from _check_stability(answer)
-    yield from _check_ties(cafe._numbers)
+    yield from check_ties(cafe._numbers)
     yield from _check_masses(cafe)
     yield from _check_starts(cafe, agreement)
     if is_correlated(mixture) and answer["verdict"] != "none":
@@ -250,7 +236,8 @@ def check_answer(cafe, agreement=None):
         )
 
 
-def _check_verdict(verdict, k):
+def check_verdict(verdict, k):
+    """Yield a finding unless the verdict on k clusters is "structure"."""
     if verdict == "none":
         yield Finding(
             "no-structure",
@@ -291,7 +278,8 @@ def _check_stability(answer):
     )
 
 
-def _check_ties(numbers):
+def check_ties(numbers):
+    """Yield a finding if other numbers of clusters are nearly as good as the chosen one."""
     tied = near_ties(numbers)
     if tied:
         table = numbers["table"]

@@ -25,7 +25,7 @@ from cafelearn.mixture.model import Mixture
 
 __all__ = ["ModelFileError", "load_model", "save_model"]
 
-FORMAT = 1
+FORMAT = 2
 HEADER, SCHEMA = "cafelearn.json", "schema.json"
 ZIP = b"PK\x03\x04"
 MODELS = (CAFE, MinkowskiWeightedKMeans, Mixture, TabularCAFE, RangeScaler)

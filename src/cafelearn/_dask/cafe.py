@@ -25,16 +25,16 @@ from cafelearn._scaling import scale_rows
 from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn._selections import MIXTURE
 from cafelearn._solver.placing import assign, make_model
-from cafelearn._structure import ROWS
 from cafelearn._validation import check_unscaled, ordinary_units
 from cafelearn._variable_scaling import scale_as_one, scaling_key
 from cafelearn._variables import largest_sums, set_variables, several_columns, variable_codes
-from cafelearn.choice.answer import fit_mixture, order_starts
+from cafelearn.choice.answer import best_starts, fit_mixture
+from cafelearn.diagnosis import warn_of
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.mixture.em import add_sums
-from cafelearn.mixture.model import sum_batches
+from cafelearn.mixture.model import prepare, sum_batches
 from cafelearn.mixture.settings import SETTINGS
-from cafelearn.selection import add_tallies, count_extremes, gaps_differ, make_frame, tally
+from cafelearn.selection import add_tables, contingency_tables
 
 
 def fit_cafe(estimator, X):
@@ -43,18 +43,17 @@ def fit_cafe(estimator, X):
     blocks = make_blocks(estimator, X)
     extents = measure(estimator, blocks)
     seeds = seed_sequence(estimator.random_state).spawn(4)
-    for_models, for_extractor, for_test, for_mixture = seeds
+    for_models, for_extractor, for_search, for_answer = seeds
     extractor = extractor_of(estimator, blocks, seed_integer(for_extractor))
     if any(candidate.scaling is None for candidate in candidates):
         check_unscaled(extents.low, extents.high, estimator)
     units = ordinary_units(extents.low, extents.high)
     moments = blocks.reduce(find_moments, combine_moments, units)
     set_variables(estimator)
-    codes, sums, one_hot = variable_codes(estimator), None, None
+    codes, sums = variable_codes(estimator), None
     if several_columns(codes).any():
         request = extents.low, extents.high, codes
-        sums, differ = blocks.reduce(find_largest_sums, _largest_of_all, request)
-        one_hot = np.where(differ > 0, np.inf, sums)
+        sums = blocks.reduce(find_largest_sums, _largest_of_all, request)
     scalers, scalings = {}, {}
     for key, candidate in {scaling_key(c, codes): c for c in candidates}.items():
         scaler = make_scaler(candidate.scaling)
@@ -66,67 +65,52 @@ def fit_cafe(estimator, X):
             scaled = blocks.scaled(scalers[key])
             scalings[key] = scaled, measure(estimator, scaled)
     seen = [scalings[scaling_key(c, codes)] for c in candidates]
-    variance = moments.scatter / moments.count
-    shares = blocks.reduce(find_extremes, sum, (extents.low, extents.high)) / moments.count
-    low, high = extents.low, extents.high
-    frame = make_frame(moments.mean, variance, low, high, shares, codes, one_hot, units)
+    rows = sample(blocks, for_search, at_most=SETTINGS.search_rows)
+    # Columns without any value in the sample become constant.
+    rows = np.where(np.isnan(rows).all(axis=0), extents.low, rows)
+    prepared = prepare(rows, np.ones(len(rows)), estimator._column_groups())
+    places = {}
 
     def fit(models, filled):
+        places.update(zip(map(id, models), (scaled.scaler for scaled, _ in seen), strict=True))
         return fit_models(models, blocks, seen, estimator.verbose, filled_starts=filled)
 
-    def count(models):
-        placed = [
-            (_model(m, blocks.dtype, extents.gaps), scaled.scaler)
-            for m, (scaled, _) in zip(models, seen, strict=True)
-        ]
-        return blocks.reduce(tally_block, add_tallies, (placed, frame))
+    def label(models):
+        return [model.predict(scale_rows(places[id(model)], rows)) for model in models]
 
-    models, found, counts = estimator._fit_candidates(
-        candidates, for_models, fit, count, frame, extents.gaps
+    models, found, scores = estimator._fit_candidates(
+        candidates, for_models, fit, label, prepared, extents.gaps
     )
-    chosen = estimator._choose(candidates, models, found, counts, frame)
+    placed = [
+        (_model(m, blocks.dtype, extents.gaps), scaled.scaler)
+        for m, (scaled, _) in zip(models, seen, strict=True)
+    ]
+    tables = blocks.reduce(count_pairs, add_tables, placed)
+    chosen = estimator._choose(candidates, models, found, scores, tables)
     scaled, scaled_extents = seen[chosen]
     estimator.scaler_ = scaled.scaler
     if estimator.selection == MIXTURE:
-        best = [(models[i], seen[i][0].scaler) for i in order_starts(counts, frame)]
-        # There is no other test of structure.
-        _fit_mixture(estimator, blocks, extents, best, for_mixture, sampling=for_test)
+        starts = label([models[i] for i in best_starts(scores)])
+        _fit_mixture(estimator, blocks, prepared, starts, for_answer)
         _weigh(estimator, blocks, scaled_extents, codes)
+    else:
+        estimator._judge(prepared, label([models[chosen]])[0], for_answer)
     if estimator._input == "distances":
         _balance_parts(estimator, blocks)
     _fit_extractor(estimator, extractor, blocks, for_extractor)
     _set_labels(estimator, blocks, [each.scaler for each, _ in seen])
-    few = None
-    if estimator.n_permutations > 0 and estimator.selection != MIXTURE:
-        few = sample(blocks, for_extractor, at_most=ROWS)
-    estimator._diagnose(few, for_test)
+    warn_of(estimator.diagnosis_, type(estimator).__name__)
     return estimator
 
 
-def _fit_mixture(estimator, blocks, extents, starts, seed, sampling):
-    """Fit the mixture of a CAFE: the search runs on a sample, the last iterations on all rows.
-
-    `starts` are pairs of a fitted MinkowskiWeightedKMeans and its scaler.
-    """
-    rows = sample(blocks, sampling, at_most=SETTINGS.search_rows)
-    # Columns without any value in the sample become constant.
-    rows = np.where(np.isnan(rows).all(axis=0), extents.low, rows)
-    labellings = [model.predict(scale_rows(scaler, rows)) for model, scaler in starts]
+def _fit_mixture(estimator, blocks, prepared, starts, seed):
+    """Fit the mixture: the search runs on a sample, the last iterations on all rows."""
 
     def total(run, request):
         return blocks.reduce(sum_block, add_sums, (run, request))
 
-    found = fit_mixture(
-        estimator,
-        rows,
-        np.ones(len(rows)),
-        labellings,
-        seed,
-        total if len(rows) < len(blocks) else None,
-    )
-    # The labels of a sample that has all rows are not kept either.
-    vars(found[0]).pop("labels_", None)
-    estimator._set_mixture(found)
+    refine = len(prepared.weight) < len(blocks)
+    estimator._set_mixture(fit_mixture(estimator, prepared, starts, seed, total, refine))
 
 
 def sum_block(rows, order):
@@ -135,12 +119,12 @@ def sum_block(rows, order):
 
 
 def _weigh(estimator, blocks, extents, codes):
-    """Set the weights of the clusters; `extents` are those of the scaled rows."""
+    """Set the weights and sizes of the clusters; `extents` are those of the scaled rows."""
     low, high = extents.low, extents.high
     order = detached(estimator), low / 2 + high / 2
-    estimator.feature_weights_ = weights_of(
-        blocks.reduce(sum_spreads, add_sums, order), high - low, codes
-    )
+    sums = blocks.reduce(sum_spreads, add_sums, order)
+    estimator.feature_weights_ = weights_of(sums, high - low, codes)
+    estimator._mass, estimator._members = sums.mass, None
 
 
 def sum_spreads(rows, order):
@@ -157,24 +141,17 @@ def _model(model, dtype, gaps):
     return make_model(centers, weights, model.p, model._scale, dtype, typical)
 
 
-def tally_block(rows, request):
-    """Compute the Tally of one block; `request` is ([(Model, scaler), ...], Frame)."""
-    placed, frame = request
+def count_pairs(rows, placed):
+    """Compute the contingency tables of one block; `placed` is [(Model, scaler), ...]."""
     models, scalers = zip(*placed, strict=True)
     copies = scaled_by_each(scalers, rows.X)
     labellings = [assign(X, model)[0] for X, model in zip(copies, models, strict=True)]
-    sizes = [len(model.centers) for model in models]
-    return tally(rows.X, labellings, sizes, frame, rows.sample_weight)
-
-
-def find_extremes(rows, extremes):
-    """Compute the mass of the rows of one block at the two extremes of each feature."""
-    return count_extremes(rows.X, rows.sample_weight, *extremes)
+    return contingency_tables(labellings, [len(model.centers) for model in models])
 
 
 def find_largest_sums(rows, request):
-    """Stack `largest_sums` and `gaps_differ` of a block; `request` is (low, high, codes)."""
-    return np.stack([largest_sums(rows.X, *request), gaps_differ(rows.X, request[-1])])
+    """Compute the `largest_sums` of a block; `request` is (low, high, codes)."""
+    return largest_sums(rows.X, *request)
 
 
 def _largest_of_all(parts):

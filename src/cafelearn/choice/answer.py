@@ -1,14 +1,15 @@
-"""The answer of CAFE: a mixture, whether its clusters are a structure, and how sure that is."""
+"""The answer of CAFE: a clustering, whether it is a structure, and how sure that is."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._seeds import seed_integer
+from cafelearn._seeds import seed_integer, seed_sequence
 from cafelearn.choice.stability import measure_stability
-from cafelearn.choice.verdict import STRUCTURE, judge
+from cafelearn.choice.verdict import NONE, STRUCTURE, Verdict, judge
 from cafelearn.mixture.model import Mixture, one_thread
-from cafelearn.selection import highest, likelihood_scores
+from cafelearn.mixture.search import families_of, search
+from cafelearn.selection import highest
 
 # Candidates of mwk-means that the mixture starts from.
 STARTS = 2
@@ -26,33 +27,32 @@ class Answer(NamedTuple):
     isolated: float  # share of isolated rows
 
 
-def order_starts(counts, frame):
+def best_starts(scores):
     """Return the places of the candidates from which the mixture starts, the best one first."""
-    scores, order = np.array(likelihood_scores(counts, frame)), []
+    scores, order = np.array(scores), []
     for _ in range(min(STARTS, len(scores))):
         order.append(highest(scores))  # not a sort, which rounding errors would decide
         scores[order[-1]] = -np.inf
     return order
 
 
-def fit_mixture(cafe, X, weight, starts, seed, total=None):
+def fit_mixture(cafe, prepared, starts, seed, total, refine):
     """Fit the mixture of a CAFE to rows of positive weight, and judge it.
 
     Parameters
     ----------
     cafe : CAFE
         Gives the number of clusters and the variables.
-    X : ndarray of shape (n_samples, n_features)
-        The rows.
-    weight : ndarray of shape (n_samples,)
-        Weight of each row.
+    prepared : Prepared
+        The rows of the search.
     starts : list of ndarray
-        Starting labels of the rows.
+        Starting labels of these rows.
     seed : SeedSequence
         Seed of the starts, of the halves and of the copies.
-    total : callable, default=None
-        If `X` is only a sample, ``total(run, request)`` adds up ``run(X, weight, request)``
-        over all rows.
+    total : callable
+        ``total(run, request)`` adds up ``run(X, weight, request)`` over all rows.
+    refine : bool
+        Whether the rows of the search are only a part of all rows.
 
     Returns
     -------
@@ -63,9 +63,10 @@ def fit_mixture(cafe, X, weight, starts, seed, total=None):
     """
     fitting, halving, judging = seed.spawn(3)
     mixture = Mixture(cafe.n_clusters, random_state=seed_integer(fitting))
-    mixture.n_features_in_ = X.shape[1]
+    mixture.n_features_in_ = prepared.X.shape[1]
     mixture.feature_groups_ = cafe.feature_groups_
-    prepared, found = mixture._fit(X, weight, starts, total)
+    _, searching = seed_sequence(mixture.random_state).spawn(2)  # as in Mixture.fit
+    found = mixture._fit(prepared, starts, searching, total, refine)
     return mixture, judge_descents(prepared, found, halving, judging)
 
 
@@ -81,6 +82,16 @@ def judge_descents(prepared, found, halving, judging):
         stability.clusters.tolist(),
         float(prepared.isolated.mean()),
     )
+
+
+def judge_labels(prepared, labels, k, seed):
+    """Judge k given clusters by the best mixture that descends from them."""
+    if k == 1:
+        return Verdict(NONE, 0.0)
+    with one_thread():
+        families = families_of("auto", "auto", False, prepared.columns)
+        found = search(prepared, k, [labels], families, finished=1)
+        return judge(prepared, found[0], seed)
 
 
 def confidence_of(stability, verdict):

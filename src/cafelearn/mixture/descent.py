@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.mixture.em import Family, Parameters, e_step, sum_rows
+from cafelearn.mixture.em import Family, Parameters, e_step, log_joint, sum_rows
 from cafelearn.mixture.maximise import m_step
 from cafelearn.mixture.settings import SETTINGS
 
@@ -61,10 +61,30 @@ def descend(prepared, parameters, family, most, n_iter=0):
     return Descent(family, parameters, memberships, objective, criterion, iteration)
 
 
+def score_labels(prepared, labels, k):
+    """Score k given clusters by the penalised likelihood of the rows and their labels.
+
+    The columns are independent within clusters, with normal or t distributions.
+    """
+    rows, weight, columns = prepared.rows, prepared.weight, prepared.columns
+    scores = []
+    for family in (Family("independent"), Family("independent", True)):
+        sums = sum_rows(rows, weight, np.eye(k)[labels], columns, family)
+        parameters = m_step(sums, columns, family)
+        joint, *_ = log_joint(rows, parameters, columns, family)
+        fit = weight @ joint[np.arange(len(labels)), labels]
+        scores.append(_penalised(fit, sums.total, parameters))
+    return float(max(scores))
+
+
 def objective_of(sums, parameters):
     """Return the penalised log-likelihood."""
-    price = 0.5 * np.log(max(sums.total, 2.0))
-    return sums.log_likelihood + parameters.log_prior - price * parameters.n_parameters
+    return _penalised(sums.log_likelihood, sums.total, parameters)
+
+
+def _penalised(log_likelihood, total, parameters):
+    price = 0.5 * np.log(max(total, 2.0))
+    return log_likelihood + parameters.log_prior - price * parameters.n_parameters
 
 
 def entropy_of(memberships, weight):

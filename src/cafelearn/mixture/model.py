@@ -22,7 +22,7 @@ from cafelearn._validation import (
     check_weights,
     countable_weights,
 )
-from cafelearn._variables import set_variables, variable_codes
+from cafelearn._variables import columns_by_code, set_variables, variable_codes
 from cafelearn.mixture.columns import Columns, fit_columns, geometry, read_rows
 from cafelearn.mixture.covariances import COVARIANCES
 from cafelearn.mixture.drawing import draw_rows
@@ -194,33 +194,30 @@ class Mixture(DensityMixin, BaseEstimator):
                 f"Mixture needs at least as many rows of positive weight as components: "
                 f"n_samples={len(counted)}, n_components={self.n_components}."
             )
-        self._fit(X, weight)
-        return self
-
-    def _fit(self, X, weight, starts=(), total=None):
-        """Fit to validated rows; `starts` are further starting labels of these rows.
-
-        If `X` is only a sample, ``total(run, request)`` adds up ``run(X, weight, request)``
-        over all rows, and `labels_` is not set. Return the rows that were searched, prepared,
-        and the descents, the best one first.
-        """
         weight = counting_weights(weight)
         sampling, searching = seed_sequence(self.random_state).spawn(2)
-        chosen, in_memory = search_sample(weight, sampling), total is None
-        refined = not in_memory or len(chosen) < np.count_nonzero(weight)
-        if in_memory:
-            total = partial(sum_batches, X, weight)
+        some = search_sample(weight, sampling)
+        prepared = prepare(X[some], weight[some], self._groups())
+        total = partial(sum_batches, X, weight)
+        self._fit(prepared, (), searching, total, refine=len(some) < len(counted))
+        self.labels_ = self._probabilities(X).argmax(axis=1).astype(np.int32)
+        return self
+
+    def _fit(self, prepared, starts, seed, total, refine):
+        """Fit to prepared rows; return the descents, the best one first.
+
+        `starts` are starting labels of these rows. ``total(run, request)`` adds up
+        ``run(X, weight, request)`` over all rows. `refine` tells whether the prepared rows are
+        only a part of them.
+        """
         with one_thread():
-            prepared = prepare(X[chosen], weight[chosen], self._groups())
-            found = self._search(prepared, searching, [labels[chosen] for labels in starts])
+            found = self._search(prepared, seed, starts)
             self._set(prepared.columns, found[0])
-            if refined:
+            if refine:
                 self._refine(total)
             self._set_moments(total(member_sums, self._fitted))
             self._set_peaks(prepared)
-        if in_memory:
-            self.labels_ = self._probabilities(X).argmax(axis=1).astype(np.int32)
-        return prepared, found
+        return found
 
     def _check_covariance(self):
         """Raise if a sequence of covariance structures is empty or has an unknown name."""
@@ -648,10 +645,11 @@ class Prepared(NamedTuple):
 
 def prepare(X, weight, groups=None):
     """Find the kinds of the columns, and read the rows."""
-    columns = fit_columns(X, weight, power_labels, groups)
-    rows = read_rows(X, columns)
-    points = geometry(X, columns, weight)
-    return Prepared(X, columns, rows, weight, points, find_isolated(points))
+    with one_thread():
+        columns = fit_columns(X, weight, power_labels, groups)
+        rows = read_rows(X, columns)
+        points = geometry(X, columns, weight)
+        return Prepared(X, columns, rows, weight, points, find_isolated(points))
 
 
 def search_sample(weight, seed, most=None):
@@ -667,8 +665,3 @@ def counting_weights(weight):
     """Return weights as numbers of rows; the mean of positive weights is at least 1."""
     mean = weight.sum() / np.count_nonzero(weight)
     return weight if mean >= 1 else weight / mean
-
-
-def columns_by_code(codes):
-    """Return the columns of each variable."""
-    return [np.flatnonzero(codes == code).tolist() for code in range(codes.max() + 1)]
