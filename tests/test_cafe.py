@@ -367,9 +367,10 @@ class TestMixture:
         assert hasattr(cafe, "predict_proba")
         hard = CAFE(3, **HARD, n_init=1, random_state=0).fit(X)
         assert not hasattr(hard, "predict_proba")
-        for name in ("mixture_", "verdict_", "confidence_", "stability_", "relevance_"):
+        for name in ("mixture_", "confidence_", "stability_", "relevance_"):
             assert hasattr(cafe, name)
             assert not hasattr(hard, name)
+        assert hard.verdict_ == cafe.verdict_ == "structure"
         assert hard.transform(X).shape == (240, 2)
 
     def test_candidates_are_starts(self, fitted):

@@ -585,7 +585,7 @@ class TestMixture:
         found = [
             clone(cafe).fit(da.from_array(X, chunks=(chunks, 4))) for chunks in (3_000, 700, 90)
         ]
-        monkeypatch.setattr("cafelearn.mixture.model.search_sample", lambda *_: rows)
+        monkeypatch.setattr("cafelearn._cafe.search_sample", lambda *_: rows)
         found.append(clone(cafe).fit(X))
         for other in found[1:]:
             np.testing.assert_allclose(

@@ -191,11 +191,12 @@ def test_answers_of_the_mixture():
     model = TabularCAFE(CAFE(3, n_init=2, random_state=0)).fit(table)
     share = model.predict_proba(table)
     np.testing.assert_array_equal(share.argmax(axis=1), model.labels_)
-    names = ("mixture_", "verdict_", "confidence_", "stability_", "cluster_stability_")
-    for name in (*names, "relevance_"):
+    names = ("mixture_", "confidence_", "stability_", "cluster_stability_", "relevance_")
+    for name in (*names, "verdict_"):
         assert str(getattr(model, name)) == str(getattr(model.cafe_, name))
     hard = TabularCAFE(CAFE(3, n_init=2, selection="likelihood", random_state=0)).fit(table)
-    for name in (*names, "relevance_"):
+    assert hard.verdict_ == "structure"
+    for name in names:
         assert not hasattr(hard, name)
 
 

@@ -83,7 +83,13 @@ from cafelearn.diagnosis import (
 )
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.mixture.descent import score_labels
-from cafelearn.mixture.model import one_thread, prepare, search_sample, sum_batches
+from cafelearn.mixture.model import (
+    counting_weights,
+    one_thread,
+    prepare,
+    search_sample,
+    sum_batches,
+)
 from cafelearn.selection import (
     adjusted_rand_index,
     agreement_matrix,
@@ -502,7 +508,9 @@ class CAFE(
         all_weights = [weights] * len(candidates)
         # Rows of zero weight only get labels; all that follows uses the other rows.
         given, X, mass = X, X[kept], None if mass is None else mass[kept]
-        some, prepared = self._prepare(X, mass, for_search)
+        weight = counting_weights(np.ones(len(X)) if mass is None else mass)
+        some = search_sample(weight, for_search)
+        prepared = prepare(X[some], weight[some], self._column_groups())
 
         def fit(models, filled):
             return fit_models(models, rows, self.n_jobs, self.verbose, all_weights, filled)
@@ -524,8 +532,7 @@ class CAFE(
         self.scaler_, scaled = scalers[key], scaled[key][kept]
         self.labels_ = self.model_.labels_
         if self.selection == MIXTURE:
-            everything = np.ones(len(X)) if mass is None else mass
-            total, refine = partial(sum_batches, X, everything), len(some) < len(X)
+            total, refine = partial(sum_batches, X, weight), len(some) < len(X)
             starts = label([models[i] for i in best_starts(scores)])
             self._set_mixture(fit_mixture(self, prepared, starts, for_answer, total, refine))
             # Rows of zero weight are not in the fit, but get labels.
@@ -534,7 +541,7 @@ class CAFE(
             self._mass, self._members = sizes_of(self.labels_[kept], self.n_clusters, mass)
             with one_thread():
                 self.feature_weights_ = cluster_weights(
-                    scaled, self.labels_[kept], self.n_clusters, everything, codes
+                    scaled, self.labels_[kept], self.n_clusters, weight, codes
                 )
         else:
             self._judge(prepared, self.labels_[kept][some], for_answer)
@@ -547,12 +554,6 @@ class CAFE(
         self._n_features_out = width_of(self.extractor_, first)
         warn_of(self.diagnosis_, type(self).__name__)
         return self
-
-    def _prepare(self, X, mass, seed):
-        """Prepare at most a few thousand rows for mixtures; return their positions, too."""
-        weight = np.ones(len(X)) if mass is None else mass
-        some = search_sample(weight, seed)
-        return some, prepare(X[some], weight[some], self._column_groups())
 
     def _column_groups(self):
         codes = variable_codes(self)

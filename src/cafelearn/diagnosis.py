@@ -7,6 +7,7 @@ import numpy as np
 from cafelearn._labels import is_correlated
 from cafelearn._variables import fitted_variables, of_variables, variable_codes
 from cafelearn._warning import warn_caller
+from cafelearn.mixture.settings import SETTINGS
 
 __all__ = ["DiagnosisWarning", "Finding"]
 
@@ -24,9 +25,8 @@ DISAGREE = 0.5
 UNSCALED = 20.0
 # Finding "offset": a constant offset is more than this many times the mean dispersion.
 DROWNED = 100.0
-# Finding "unstable" is severe below STABLE and a note below FAIRLY_STABLE; clusters whose own
-# stability is below CLUSTER_STABLE are named.
-STABLE, FAIRLY_STABLE, CLUSTER_STABLE = 0.6, 0.75, 0.5
+# Finding "unstable" names the clusters whose own stability is below this.
+CLUSTER_STABLE = 0.5
 # Finding "tiny-clusters": a cluster has less than this share of the rows, or fewer rows.
 TINY, FEWEST = 0.02, 5
 # Finding "disagreement" of a mixture: the mean agreement with the candidates is below this.
@@ -262,13 +262,13 @@ def check_verdict(verdict, k):
 
 
 def _check_stability(answer):
-    if answer["stability"] >= FAIRLY_STABLE:
+    if answer["stability"] >= SETTINGS.high_stability:
         return
     weak = [l for l, value in enumerate(answer["clusters"]) if value < CLUSTER_STABLE]
     least = ""
     if 0 < len(weak) < len(answer["clusters"]):
         least = f" The least stable: cluster{'' if len(weak) == 1 else 's'} {_joined(weak)}."
-    severe = answer["stability"] < STABLE
+    severe = answer["stability"] < SETTINGS.low_stability
     yield Finding(
         "unstable",
         SEVERE if severe else NOTE,

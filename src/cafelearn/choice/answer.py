@@ -9,12 +9,11 @@ from cafelearn.choice.stability import measure_stability
 from cafelearn.choice.verdict import NONE, STRUCTURE, Verdict, judge
 from cafelearn.mixture.model import Mixture, one_thread
 from cafelearn.mixture.search import families_of, search
+from cafelearn.mixture.settings import SETTINGS
 from cafelearn.selection import highest
 
 # Candidates of mwk-means that the mixture starts from.
 STARTS = 2
-# Stability from which the confidence is high, and medium.
-HIGH, MEDIUM = 0.85, 0.6
 
 
 class Answer(NamedTuple):
@@ -96,6 +95,6 @@ def judge_labels(prepared, labels, k, seed):
 
 def confidence_of(stability, verdict):
     """Return "high", "medium" or "low"."""
-    if verdict != STRUCTURE or stability < MEDIUM:
+    if verdict != STRUCTURE or stability < SETTINGS.low_stability:
         return "low"
-    return "high" if stability >= HIGH else "medium"
+    return "high" if stability >= SETTINGS.high_stability else "medium"

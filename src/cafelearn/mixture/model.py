@@ -38,6 +38,8 @@ __all__ = ["Mixture"]
 
 # Rows per batch.
 ROWS = 8_192
+# Number of mixtures found, whose clusters are starts for the others.
+OTHERS = 6
 
 
 class Fitted(NamedTuple):
@@ -242,10 +244,13 @@ class Mixture(DensityMixin, BaseEstimator):
         families = families_of(self.covariance, self.tails, self.background, columns)
         drop = self.background == "auto"
         found = search(prepared, k, labellings, families, drop_background=drop)
-        # Go on until independent starts of the best family find nothing better.
+        # Go on until neither independent starts nor the clusters of other families lead to a
+        # better mixture of the two best families.
         for child in seed.spawn(self.n_init if k > 1 else 0):
             more = more_starts(points, k, *given, child, 2)
-            again = search(prepared, k, more, [[found[0].family]], finished=1)
+            more += [other.labels for other in found[1:OTHERS]]
+            best = list(dict.fromkeys(descent.family for descent in found))[:2]
+            again = search(prepared, k, more, [[family] for family in best], finished=1)
             if again[0].criterion <= found[0].criterion + SETTINGS.tolerance * given[0].sum():
                 break
             found = again + found

@@ -40,6 +40,9 @@ class Settings(NamedTuple):
     tolerance: float = 1e-4
     # Random halves of the rows that are fitted again to see how sure the labels are.
     halves: int = 4
+    # Stability from which the confidence is high, and below which it is low.
+    high_stability: float = 0.85
+    low_stability: float = 0.6
     # Stands for 0 where a logarithm or a quotient needs a positive number.
     tiny: float = 1e-9
 
