@@ -29,10 +29,8 @@ CHANGES = {
     "as it is": {},
     "atoms from 5% of the rows": {"atom": 0.05},
     "atoms from 20% of the rows": {"atom": 0.2},
-    "prior of 0.01 rows": {"prior_rows": 0.01},
-    "prior of 1 row": {"prior_rows": 1.0},
-    "prior of 0.1 rows for categories": {"prior_categories": 0.1},
-    "prior of 4 rows for categories": {"prior_categories": 4.0},
+    "prior of 0.01 rows": {"prior": 0.01},
+    "prior of 1 row": {"prior": 1.0},
     "least variance 0.001": {"least_variance": 0.001},
     "least variance 0.05": {"least_variance": 0.05},
     "t with 3 degrees of freedom": {"degrees": 3.0},
@@ -42,8 +40,9 @@ CHANGES = {
     "free-form densities: normal or uniform": {"marginal_components": 1},
     "no transformation of skewed columns": {"powers": ()},
     "skewness within 1 cluster": {"power_clusters": 1},
-    "8 iterations of each start": {"first_iterations": 8},
-    "2 iterations of each start": {"first_iterations": 2},
+    "no candidates of mwk-means": {"candidates": 0},
+    "one candidate": {"candidates": 1},
+    "all candidates": {"candidates": 12},
 }
 
 

@@ -336,8 +336,8 @@ class TestCluster:
         # The test for structure and the mixture fetch a sample of fixed size.
         settings = {"p": (1.5, 2.0), "n_init": 2, "max_iter": 5}
         model = CAFE(3, subsample=50, selection=selection, random_state=0, **settings)
-        few = cafe_module.SETTINGS._replace(search_rows=300)
-        monkeypatch.setattr(cafe_module, "SETTINGS", few)
+        few = cafe_module.LIMITS._replace(search_rows=300)
+        monkeypatch.setattr(cafe_module, "LIMITS", few)
         largest = {}
         for n_rows in (6_000, 64_000):
             X, _ = make_blobs(n_rows, 6, 3)

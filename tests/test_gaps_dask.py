@@ -237,8 +237,8 @@ class TestCAFE:
     def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
         from cafelearn._dask import cafe as module
 
-        few = module.SETTINGS._replace(search_rows=100)
-        monkeypatch.setattr(module, "SETTINGS", few)
+        few = module.LIMITS._replace(search_rows=100)
+        monkeypatch.setattr(module, "LIMITS", few)
         rare = np.r_[np.full(598, np.nan), [1.0, 2.0]]
         X = np.column_stack([small, rare])
         cafe = CAFE(3, n_init=2, p=2.0, random_state=0).fit(blocks_of(X, 150))

@@ -311,7 +311,7 @@ def test_iteration_of_em_is_that_of_the_reference(covariance, tails):
         weight,
         np.exp(before.log_weight),
         *plain(before),
-        SETTINGS.prior_rows,
+        SETTINGS.prior,
         diagonal=not full,
         degrees=SETTINGS.degrees if tails else None,
     )

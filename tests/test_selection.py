@@ -112,7 +112,7 @@ class TestFormula:
         share = np.stack([1 - X.mean(axis=0), X.mean(axis=0)])
         for l in range(k):
             count = np.stack([(X[labels == l] == value).sum(axis=0) for value in (0, 1)])
-            prior = SETTINGS.prior_categories * share
+            prior = SETTINGS.prior * share
             ratio = np.log((count + prior) / (count + prior).sum(axis=0) / share)
             gain = ((count + prior) * ratio).sum(axis=0) - price
             expected += np.maximum(gain, 0.0).sum()

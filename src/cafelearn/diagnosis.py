@@ -7,7 +7,7 @@ import numpy as np
 from cafelearn._labels import is_correlated
 from cafelearn._variables import fitted_variables, of_variables, variable_codes
 from cafelearn._warning import warn_caller
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import FEW, SETTINGS
 
 __all__ = ["DiagnosisWarning", "Finding"]
 
@@ -27,8 +27,8 @@ UNSCALED = 20.0
 DROWNED = 100.0
 # Finding "unstable" names the clusters whose own stability is below this.
 CLUSTER_STABLE = 0.5
-# Finding "tiny-clusters": a cluster has less than this share of the rows, or fewer rows.
-TINY, FEWEST = 0.02, 5
+# Finding "tiny-clusters": a cluster has less than this share of the rows, or fewer than FEW.
+TINY = 0.02
 # Finding "disagreement" of a mixture: the mean agreement with the candidates is below this.
 UNLIKE = 0.1
 # Finding "isolated-rows": more than this share is isolated, or in the background.
@@ -315,7 +315,7 @@ def _check_masses(cafe):
     members = cafe._mass if cafe._members is None else cafe._members
     share = cafe._mass / cafe._mass.max()
     share = share / share.sum()
-    tiny = np.flatnonzero((members != 1) & ((share < TINY) | (members < FEWEST)))
+    tiny = np.flatnonzero((members != 1) & ((share < TINY) | (members < FEW)))
     if len(tiny):
         sizes = _joined([f"{members[l]:,.0f}" for l in tiny])
         one = len(tiny) == 1

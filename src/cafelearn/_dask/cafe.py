@@ -33,7 +33,7 @@ from cafelearn.diagnosis import warn_of
 from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
 from cafelearn.mixture.em import add_sums
 from cafelearn.mixture.model import prepare, sum_batches
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS
 from cafelearn.selection import add_tables, contingency_tables
 
 
@@ -65,7 +65,7 @@ def fit_cafe(estimator, X):
             scaled = blocks.scaled(scalers[key])
             scalings[key] = scaled, measure(estimator, scaled)
     seen = [scalings[scaling_key(c, codes)] for c in candidates]
-    rows = sample(blocks, for_search, at_most=SETTINGS.search_rows)
+    rows = sample(blocks, for_search, at_most=LIMITS.search_rows)
     # Columns without any value in the sample become constant.
     rows = np.where(np.isnan(rows).all(axis=0), extents.low, rows)
     prepared = prepare(rows, np.ones(len(rows)), estimator._column_groups())

@@ -12,9 +12,6 @@ from cafelearn.mixture.search import families_of, search
 from cafelearn.mixture.settings import SETTINGS
 from cafelearn.selection import highest
 
-# Candidates of mwk-means that the mixture starts from.
-STARTS = 2
-
 
 class Answer(NamedTuple):
     """What is known about a fitted mixture, beside its parameters."""
@@ -29,7 +26,7 @@ class Answer(NamedTuple):
 def best_starts(scores):
     """Return the places of the candidates from which the mixture starts, the best one first."""
     scores, order = np.array(scores), []
-    for _ in range(min(STARTS, len(scores))):
+    for _ in range(min(SETTINGS.candidates, len(scores))):
         order.append(highest(scores))  # not a sort, which rounding errors would decide
         scores[order[-1]] = -np.inf
     return order

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from cafelearn.mixture.descent import begin
 from cafelearn.mixture.em import Family
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS, SETTINGS, TINY
 
 # Degrees of freedom of the copulas, and numbers of factors of their correlations.
 DEGREES = (3.0, 5.0, 10.0, np.inf)
@@ -89,11 +89,11 @@ def _gain_of_t(prepared):
             quartile = student.ppf(0.75, degrees)
             center = np.median(values)
             width = np.subtract(*np.quantile(values, (0.75, 0.25))) / (2 * quartile)
-            width = max(width, SETTINGS.tiny)
+            width = max(width, TINY)
             for _ in range(10):
                 scale = (degrees + 1) / (degrees + ((values - center) / width) ** 2) * weight
                 center = scale @ values / scale.sum()
-                width = np.sqrt(scale @ (values - center) ** 2 / weight.sum() + SETTINGS.tiny)
+                width = np.sqrt(scale @ (values - center) ** 2 / weight.sum() + TINY)
             best = max(best, weight @ student.logpdf(values, degrees, center, width))
         total += max(0.0, best - weight @ rows.log_marginal[:, v])
     return float(total)
@@ -111,7 +111,7 @@ def _best_copula(ranks, weight):
     """Return the highest criterion of a normal or t copula, at least 0, and its degrees."""
     m = ranks.shape[1]
     best = 0.0, np.inf
-    if not 2 <= m <= SETTINGS.dependent_columns:
+    if not 2 <= m <= LIMITS.dependent_columns:
         return best
     total = weight.sum()
     scores = ndtri(ranks)
@@ -143,7 +143,7 @@ def _t_copula(values, distance, log_det, degrees):
 
 def _correlations(scores, weight):
     scatter = (scores * weight[:, None]).T @ scores
-    spread = np.sqrt(np.maximum(np.diag(scatter), SETTINGS.tiny))
+    spread = np.sqrt(np.maximum(np.diag(scatter), TINY))
     return _positive(scatter / np.outer(spread, spread))
 
 
@@ -183,7 +183,7 @@ def prepare_copies(null, prepared):
     """Return what `draw_copy` needs: quantile functions and the root of the correlations."""
     X, weight = prepared.X, prepared.weight
     quantiles = [_unimodal_quantiles(X[~np.isnan(X[:, v]), v]) for v in null.numbers]
-    if len(quantiles) > SETTINGS.dependent_columns:
+    if len(quantiles) > LIMITS.dependent_columns:
         return quantiles, np.eye(len(quantiles))
     target = _correlations(ndtri(null.ranks), weight)
     found = target

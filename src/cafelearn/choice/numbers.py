@@ -6,22 +6,14 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from cafelearn.choice.null import fit_null
-from cafelearn.choice.verdict import MARGIN, NONE, judge
+from cafelearn.choice.verdict import NONE, judge
 from cafelearn.mixture.descent import Descent
 from cafelearn.mixture.em import Family
 from cafelearn.mixture.model import counting_weights, one_thread, prepare, search_sample
 from cafelearn.mixture.search import search
-from cafelearn.mixture.starts import WARD_ROWS, nearest_centers, plain_start
+from cafelearn.mixture.settings import FEW, LIMITS, SETTINGS
+from cafelearn.mixture.starts import nearest_centers, plain_start
 
-# A cluster counts if it has at least this share of the rows, and this many of them.
-SMALLEST, FEWEST = 0.01, 5
-# The search uses at most this many rows.
-ROWS = 1_500
-# Part of the entropy of the memberships that is subtracted from the penalised likelihood. BIC
-# subtracts nothing and divides skewed clusters; ICL subtracts all and joins close ones.
-ENTROPY = 0.5
-# Full covariance matrices are tried if there are at most this many columns.
-FULL_COLUMNS = 16
 # Columns are scales or counts if they have at least LEVELS values, but fewer than this share of
 # the rows, none of which is that of more than MOST_EQUAL of the rows.
 LEVELS, DISTINCT, MOST_EQUAL = 4, 0.1, 0.6
@@ -66,7 +58,7 @@ def choose_number(X, numbers, seed, sample_weight=None, groups=None):
     several = [k for k in numbers if k > 1]
     sampling, searching, judging = seed.spawn(3)
     weight = np.ones(len(X)) if sample_weight is None else counting_weights(sample_weight)
-    chosen = search_sample(weight, sampling, ROWS)
+    chosen = search_sample(weight, sampling)
     X, weight = X[chosen], weight[chosen]
     varies = (np.nanmax(X, axis=0) > np.nanmin(X, axis=0)).any()
     if not several or not varies:
@@ -89,8 +81,8 @@ def _simplest(trials):
     Trials with tiny clusters are not chosen if there are others.
     """
     sound = [trial for trial in trials if trial.counts] or trials
-    highest = max(trial.value for trial in sound)
-    return min((t for t in sound if t.value >= highest - MARGIN), key=lambda trial: trial.k)
+    least = max(trial.value for trial in sound) - SETTINGS.margin
+    return min((trial for trial in sound if trial.value >= least), key=lambda trial: trial.k)
 
 
 def _dithered(X, rng):
@@ -114,16 +106,12 @@ def _search_all(prepared, numbers, seed):
     """Return a Trial for each number, from the largest to the smallest."""
     points, isolated, weight = prepared.points, prepared.isolated, prepared.weight
     inside = np.flatnonzero(~isolated)
-    rng = np.random.default_rng(seed)
-    some = inside
-    if len(inside) > WARD_ROWS:
-        some = np.sort(rng.choice(inside, WARD_ROWS, replace=False))
-    tree = linkage(points[some], "ward") if len(some) > 1 else None
+    tree = linkage(points[inside], "ward") if len(inside) > 1 else None
     families = [
         [Family("independent"), Family("independent", True)],
         [Family("tied", True), Family("tied")],
     ]
-    if prepared.columns.complete.sum() <= FULL_COLUMNS:
+    if prepared.columns.complete.sum() <= LIMITS.full_columns:
         families.append([Family("full", True), Family("full")])
     if not prepared.columns.may_depend:
         families = families[:1]
@@ -131,17 +119,18 @@ def _search_all(prepared, numbers, seed):
     total = weight.sum()
     for k in reversed(numbers):
         labellings = [plain_start(points, k, weight, isolated, seed)]
-        if tree is not None and len(some) >= k:
+        if tree is not None and len(inside) >= k:
             labels = np.minimum(fcluster(tree, k, "maxclust") - 1, k - 1)
-            labellings.append(nearest_centers(points, points[some], labels, k))
+            labellings.append(nearest_centers(points, points[inside], labels, k))
         if before is not None:
             labellings += [_merged(before, k), _dropped(before, k)]
         found = search(prepared, k, labellings, families, finished=2)
         before = found[0].memberships
-        sizes = np.bincount(found[0].labels, weight, k)
-        value = found[0].objective - ENTROPY * (found[0].objective - found[0].criterion)
-        value -= np.log(2) * (k - 1) * _count_relevant(found[0].parameters, prepared.columns)
-        trials.append(Trial(k, found[0], value, sizes.min() >= max(FEWEST, SMALLEST * total)))
+        best, sizes = found[0], np.bincount(found[0].labels, weight, k)
+        value = best.objective - SETTINGS.entropy * (best.objective - best.criterion)
+        value -= np.log(2) * (k - 1) * _count_relevant(best.parameters, prepared.columns)
+        counts = sizes.min() >= max(FEW, SETTINGS.smallest * total)
+        trials.append(Trial(k, best, value, counts))
     return trials
 
 
@@ -189,7 +178,7 @@ def _records(numbers, trials, null, chosen, found):
         "n_clusters": list(numbers),
         "gain": [gains.get(k, 0.0) for k in numbers],
         "counts": [k not in trials or bool(trials[k].counts) for k in numbers],
-        "tied": [k in sound and gains[k] >= best - MARGIN for k in numbers],
+        "tied": [k in sound and gains[k] >= best - SETTINGS.margin for k in numbers],
         "chosen": [k == chosen for k in numbers],
     }
     return {"found": bool(found), "table": table}

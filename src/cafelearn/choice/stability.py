@@ -6,7 +6,7 @@ import numpy as np
 
 from cafelearn.mixture.em import log_joint, memberships_of
 from cafelearn.mixture.search import search
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS
 from cafelearn.mixture.starts import first_starts
 from cafelearn.selection import adjusted_rand_index, contingency_tables
 
@@ -40,7 +40,7 @@ def measure_stability(prepared, best, seed):
     if k == 1:
         return Stability(1.0, np.ones(1))
     agreements, similar = [], []
-    for child in seed.spawn(SETTINGS.halves):
+    for child in seed.spawn(LIMITS.halves):
         rng = np.random.default_rng(child)
         half = np.sort(rng.permutation(n)[: (n + 1) // 2])
         if half.size <= 2 * k:

@@ -12,17 +12,14 @@ from cafelearn.choice.null import draw_copy, fit_null, prepare_copies
 from cafelearn.mixture.em import Family
 from cafelearn.mixture.model import prepare
 from cafelearn.mixture.search import search
+from cafelearn.mixture.settings import LIMITS, SETTINGS
 from cafelearn.mixture.starts import first_starts
 
 STRUCTURE, NONE = "structure", "none"
 INCONCLUSIVE, CONTINUUM = "inconclusive", "continuum"
 VERDICTS = (STRUCTURE, NONE, INCONCLUSIVE, CONTINUUM)
-# A difference of the criterion up to this is no evidence.
-MARGIN = 10.0
-# Two clusters are apart if the density between them is below this part of the lower peak.
-GAP = 0.9
-# Copies of the null, and the number of standard deviations by which the rows must exceed them.
-COPIES, DEVIATIONS = 5, 3.0
+# Number of standard deviations by which the rows must exceed copies of the null.
+DEVIATIONS = 3.0
 
 
 class Verdict(NamedTuple):
@@ -59,7 +56,7 @@ def judge(prepared, descent, seed, null=None):
     null = fit_null(prepared) if null is None else null
     gain = descent.criterion - null.value
     if gain <= 0:
-        unlike = descent.criterion > max(0.0, null.independent) + MARGIN
+        unlike = descent.criterion > max(0.0, null.independent) + SETTINGS.margin
         return Verdict(CONTINUUM if unlike else NONE, gain)
     if count_groups(descent.memberships[:, :k]) == 1:
         return Verdict(CONTINUUM, gain)
@@ -67,14 +64,14 @@ def judge(prepared, descent, seed, null=None):
         gains = _gains_of_copies(null, prepared, k, seed)
         if gain <= gains.mean() + DEVIATIONS * gains.std(ddof=1):
             return Verdict(CONTINUUM, gain)
-    return Verdict(STRUCTURE if gain > MARGIN else INCONCLUSIVE, gain)
+    return Verdict(STRUCTURE if gain > SETTINGS.margin else INCONCLUSIVE, gain)
 
 
 def _gains_of_copies(null, prepared, k, seed):
     """Return what quick mixtures gain over a single cloud, for rows of a single cloud."""
     quantiles, root = prepare_copies(null, prepared)
     gains = []
-    for child in seed.spawn(COPIES):
+    for child in seed.spawn(LIMITS.copies):
         copy = draw_copy(null, prepared, quantiles, root, np.random.default_rng(child))
         other = prepare(copy, prepared.weight)
         labellings = first_starts(other.points, k, other.weight, other.isolated, child)
@@ -100,7 +97,7 @@ def count_groups(memberships):
             pair = memberships[inside][:, [a, b]]
             doubt = pair.min(axis=1) / np.maximum(pair.sum(axis=1), 1e-12)
             if doubt.mean() > 1e-3:
-                joined[a, b] = gap_ratio(logs[inside, a] - logs[inside, b]) > GAP
+                joined[a, b] = gap_ratio(logs[inside, a] - logs[inside, b]) > SETTINGS.gap
     return int(connected_components(joined, directed=False)[0])
 
 

@@ -10,7 +10,7 @@ from cafelearn.mixture.em import Family, Parameters
 from cafelearn.mixture.marginals import Marginals
 from cafelearn.mixture.model import memberships
 from cafelearn.mixture.powers import Powers
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import TINY
 
 # Largest absolute value of a log ratio, whose exponential must be a float.
 LARGEST_RATIO = 700.0
@@ -205,7 +205,7 @@ def _check_modes(marginals):
 def _check_parameters(columns, parameters):
     total = np.exp(parameters.log_weight).sum()
     _require(abs(total - 1) <= TOLERANCE, "log_weight are no probabilities")
-    share = np.maximum(columns.share, SETTINGS.tiny) * np.exp(parameters.log_ratio)
+    share = np.maximum(columns.share, TINY) * np.exp(parameters.log_ratio)
     variable = columns.variable
     for row in share:
         sums = np.bincount(variable, row)[np.unique(variable)] if len(variable) else row

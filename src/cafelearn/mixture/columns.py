@@ -14,7 +14,7 @@ from cafelearn._validation import ordinary_units
 from cafelearn._variables import one_hot_groups
 from cafelearn.mixture.marginals import Marginals, fit_marginals
 from cafelearn.mixture.powers import Powers, fit_powers
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS, SETTINGS, TINY
 
 # Points of `geometry` are at most this far from the mean of a column of variance 1.
 FARTHEST_POINT = 30.0
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     @property
     def may_depend(self):
         """Whether columns may depend on each other: some can, and they are not too many."""
-        return bool(0 < self.complete.sum() <= SETTINGS.dependent_columns)
+        return bool(0 < self.complete.sum() <= LIMITS.dependent_columns)
 
     @property
     def n_events(self):
@@ -188,7 +188,7 @@ def fit_columns(X, weight, labels, groups=None):
     indicators = _indicators(X, blank)
     mass = weight @ indicators
     total = np.bincount(blank.event_variable, mass, blank.n_variables)
-    share = mass / np.maximum(total, SETTINGS.tiny)[blank.event_variable]
+    share = mass / np.maximum(total, TINY)[blank.event_variable]
     if callable(labels):
         everything = ~np.isnan(X)
         numbers, variance = _centered(np.where(everything, X, 0.0), everything * 1.0, weight)
@@ -215,9 +215,9 @@ def read_rows(X, columns):
     log_marginal = columns.marginals.log_density(transformed, present)
     modes = columns.marginals.mode_indicators(transformed, present)
     slopes = (columns.powers.log_slope(values) + np.log(columns.units[columns.place])) * present
-    log_share = np.log(np.maximum(columns.event_share, SETTINGS.tiny))
+    log_share = np.log(np.maximum(columns.event_share, TINY))
     base = (log_marginal + slopes).sum(axis=1) + events @ log_share
-    base += np.log(SETTINGS.tiny) * _count_unseen(X, events, columns)
+    base += np.log(TINY) * _count_unseen(X, events, columns)
     parts = [events, modes, log_marginal, present, transformed, transformed * transformed]
     return Rows(np.ascontiguousarray(np.hstack(parts)), base, len(columns.place))
 
@@ -255,7 +255,7 @@ def geometry(X, columns, weight):
 
 def _centered(values, present, weight):
     """Subtract the mean of each column; return the variances, too."""
-    mass = np.maximum(weight @ present, SETTINGS.tiny)
+    mass = np.maximum(weight @ present, TINY)
     centered = (values - (weight @ values) / mass) * present
     return centered, weight @ (centered * centered) / mass
 

@@ -55,7 +55,7 @@ class Proportional:
 
     def estimate(self, scatter, mass):
         """Compute the covariance matrices; see `Full`."""
-        b, prior = scatter.shape[-1], SETTINGS.prior_rows
+        b, prior = scatter.shape[-1], SETTINGS.prior
         scatter, mass = scatter + prior * np.eye(b), mass + prior
         shape = scatter.sum(axis=0) / mass.sum()
         for _ in range(5):
@@ -76,7 +76,7 @@ class Spherical:
 
     def estimate(self, scatter, mass):
         """Compute the covariance matrices; see `Full`."""
-        b, prior = scatter.shape[-1], SETTINGS.prior_rows
+        b, prior = scatter.shape[-1], SETTINGS.prior
         squares = np.einsum("lii->l", scatter)
         variance = (squares + prior * b) / (b * (mass + prior))
         return variance[:, None, None] * np.eye(b)
@@ -122,7 +122,7 @@ COVARIANCES = {
 
 
 def _with_prior(scatter, mass):
-    prior = SETTINGS.prior_rows
+    prior = SETTINGS.prior
     return (scatter + prior * np.eye(scatter.shape[-1])) / (mass + prior)
 
 

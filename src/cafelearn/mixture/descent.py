@@ -6,7 +6,7 @@ import numpy as np
 
 from cafelearn.mixture.em import Family, Parameters, e_step, log_joint, sum_rows
 from cafelearn.mixture.maximise import m_step
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS, TINY
 
 # Columns enter and leave the block in these iterations only, so that EM converges.
 BLOCK_ITERATIONS = (1, 2, 4, 7, 11)
@@ -52,7 +52,7 @@ def descend(prepared, parameters, family, most, n_iter=0):
         memberships, sums = e_step(rows, weight, parameters, columns, family)
         objective = objective_of(sums, parameters)
         gained = objective - before
-        if iteration == n_iter + most or 0 <= gained < SETTINGS.tolerance * sums.total:
+        if iteration == n_iter + most or 0 <= gained < LIMITS.tolerance * sums.total:
             break
         before = objective
         free = iteration in BLOCK_ITERATIONS
@@ -89,5 +89,5 @@ def _penalised(log_likelihood, total, parameters):
 
 def entropy_of(memberships, weight):
     """Compute the entropy of the memberships of the components, the background aside."""
-    inside = memberships / np.maximum(memberships.sum(axis=1, keepdims=True), SETTINGS.tiny)
+    inside = memberships / np.maximum(memberships.sum(axis=1, keepdims=True), TINY)
     return -float(weight @ (inside * np.log(np.maximum(inside, 1e-300))).sum(axis=1))

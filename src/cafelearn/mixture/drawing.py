@@ -3,7 +3,7 @@
 import numpy as np
 
 from cafelearn.mixture.marginals import FALL
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import SETTINGS, TINY
 
 # Largest number of draws of a value until it is accepted.
 ROUNDS = 10_000
@@ -93,7 +93,7 @@ def _draw_events(X, columns, log_ratio, labels, rng):
     """Draw the discrete variables and write atoms and categories into the rows."""
     for variable in range(columns.n_variables):
         events = np.flatnonzero(columns.event_variable == variable)
-        log_share = np.log(np.maximum(columns.event_share[events], SETTINGS.tiny))
+        log_share = np.log(np.maximum(columns.event_share[events], TINY))
         share = np.exp(log_share + log_ratio[labels][:, events])
         share = np.cumsum(share / share.sum(axis=1, keepdims=True), axis=1)
         drawn = (rng.random((len(X), 1)) > share[:, :-1]).sum(axis=1)

@@ -14,7 +14,7 @@ from scipy.special import digamma, gammaln
 
 from cafelearn.mixture.covariances import COVARIANCES
 from cafelearn.mixture.marginals import LOG_2PI
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import SETTINGS, TINY
 
 
 class Family(NamedTuple):
@@ -144,7 +144,7 @@ def log_joint(rows, parameters, columns, family):
 def _log_background(rows, parameters, columns):
     """Compute log(weight x density) of the background: uniform, and events of its own."""
     low, high = columns.marginals.low, columns.marginals.high
-    uniform = -np.log(np.maximum(high - low, SETTINGS.tiny))
+    uniform = -np.log(np.maximum(high - low, TINY))
     density = rows.present @ uniform - rows.log_marginal.sum(axis=1)
     inside = ((rows.values >= low) & (rows.values <= high)) | (rows.present == 0)
     density = np.where(inside.all(axis=1), density, -np.inf)

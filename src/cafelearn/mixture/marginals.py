@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import SETTINGS, TINY
 
 # Number of quantiles that stand for the values of a column while its density is fitted.
 POINTS = 100
@@ -45,7 +45,7 @@ class Marginals(NamedTuple):
     def log_density(self, values, present):
         """Compute the log density of each value; 0 where `present` is 0. Shape (n, c)."""
         found = np.zeros_like(values)
-        width = np.maximum(self.high - self.low, SETTINGS.tiny)
+        width = np.maximum(self.high - self.low, TINY)
         uniform = self.weight.sum(axis=1) == 0
         # Beyond the range, a uniform density falls off instead of being 0.
         beyond = np.maximum(self.low - values, 0) + np.maximum(values - self.high, 0)
@@ -91,7 +91,7 @@ def fit_marginals(values, present, weight, largest=None):
     mass = weight @ present
     points, low, high = _quantiles(values, present, weight)
     price = 0.5 * np.log(np.maximum(mass, 2.0))
-    width = np.maximum(high - low, SETTINGS.tiny)
+    width = np.maximum(high - low, TINY)
     best = -np.log(width * (1 + 2 / FALL)) * mass - 2 * price
     fitted = [
         np.zeros((n_columns, most)),
@@ -130,7 +130,7 @@ def _fit_size(points, size):
     """Fit a mixture of `size` normal densities to the points of each column by EM."""
     start = (np.arange(size) + 0.5) / size
     mean = np.quantile(points, start, axis=0).T
-    spread = points.var(axis=0)[:, None] + SETTINGS.tiny
+    spread = points.var(axis=0)[:, None] + TINY
     variance = np.repeat(spread / size**2, size, axis=1)
     weight = np.full_like(mean, 1 / size)
     if size == 1:
@@ -143,7 +143,7 @@ def _fit_size(points, size):
         log_parts -= log_parts.max(axis=2, keepdims=True)
         share = np.exp(log_parts, out=log_parts)
         share /= share.sum(axis=2, keepdims=True)
-        mass = share.sum(axis=0) + SETTINGS.tiny
+        mass = share.sum(axis=0) + TINY
         mean = np.einsum("ncg,nc->cg", share, points) / mass
         squares = np.einsum("ncg,ncg->cg", share, (points[:, :, None] - mean) ** 2)
         variance = (squares + least) / (mass + prior)

@@ -9,7 +9,7 @@ import numpy as np
 from cafelearn.mixture.covariances import bounded
 from cafelearn.mixture.em import Parameters
 from cafelearn.mixture.marginals import LOG_2PI
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import SETTINGS, TINY
 
 IRRELEVANT, SAME_SPREAD, OWN_SPREAD = 0, 1, 2
 
@@ -41,7 +41,7 @@ def m_step(sums, columns, family, before=None, choose_block=True):
     n_parameters = float(len(sums.mass) - 1)
     own = log_weight[:k] - np.log(np.exp(log_weight[:k]).sum())
     log_prior = float((own + np.log(k)).sum())
-    mean = sums.first / np.maximum(sums.scaled, SETTINGS.tiny)
+    mean = sums.first / np.maximum(sums.scaled, TINY)
 
     block = np.empty(0, dtype=np.int64)
     covariance = np.empty((k, 0, 0))
@@ -110,8 +110,8 @@ def _event_ratios(sums, columns, price):
     if not columns.n_events:
         empty = np.zeros((k, n_all))
         return np.zeros((k, 0)), empty - np.inf, np.zeros(n_all), empty
-    variable, share = columns.variable, np.maximum(columns.share, SETTINGS.tiny)
-    counts, prior = sums.events[:k], SETTINGS.prior_categories
+    variable, share = columns.variable, np.maximum(columns.share, TINY)
+    counts, prior = sums.events[:k], SETTINGS.prior
     observed = by_variable(counts, variable, n_all)
     ratio = np.log((counts + prior * share) / (observed[:, variable] + prior) / share)
     log_prior = by_variable(prior * share * ratio, variable, n_all)
@@ -141,7 +141,7 @@ def _background_ratios(sums, columns):
         levels = np.bincount(variable)
         observed = np.bincount(variable, events)
         share = (events + 1 / levels[variable]) / (observed[variable] + 1)
-        found[:count] = np.log(share / np.maximum(columns.event_share, SETTINGS.tiny))
+        found[:count] = np.log(share / np.maximum(columns.event_share, TINY))
         log_prior = float((np.log(share * levels[variable]) / levels[variable]).sum())
     return found, log_prior
 
@@ -208,20 +208,20 @@ def _choose_states(sums, columns, mean, modes, price, in_block, before):
 
 def _variance(scatter, mass):
     """Compute variances with the prior."""
-    prior = SETTINGS.prior_rows
+    prior = SETTINGS.prior
     return (scatter + prior) / (mass + prior)
 
 
 def _variance_prior(variance):
     """Compute the log prior of variances; it is 0 for a variance of 1."""
-    return -0.5 * SETTINGS.prior_rows * (np.log(variance) + 1 / variance - 1)
+    return -0.5 * SETTINGS.prior * (np.log(variance) + 1 / variance - 1)
 
 
 def _covariance_prior(covariance):
     """Compute the log prior of covariance matrices of shape (k, b, b)."""
     # Rounding errors of enormous covariances may make the smallest eigenvalue 0.
     values = np.maximum(np.linalg.eigvalsh(covariance), SETTINGS.least_variance)
-    return -0.5 * SETTINGS.prior_rows * (np.log(values) + 1 / values - 1).sum()
+    return -0.5 * SETTINGS.prior * (np.log(values) + 1 / values - 1).sum()
 
 
 def _scatter(sums, columns, mean):
@@ -265,9 +265,9 @@ def _choose_block(sums, columns, structure, scatter, price, before, may_change):
     if before is not None:
         inside = np.searchsorted(complete, before).tolist()
     elif len(inside) > most:
-        spread = np.einsum("lii->li", scatter) + SETTINGS.prior_rows
+        spread = np.einsum("lii->li", scatter) + SETTINGS.prior
         size = (mass if len(scatter) > 1 else mass.sum(keepdims=True))[:, None]
-        gain = worth(spread / (size + SETTINGS.prior_rows)) - marginal
+        gain = worth(spread / (size + SETTINGS.prior)) - marginal
         inside = np.sort(np.argsort(-gain, kind="stable")[:most]).tolist()
     precision, left = np.linalg.inv(fit(inside)), np.array(inside)
     while len(left) > 1:
@@ -295,7 +295,7 @@ def _choose_block(sums, columns, structure, scatter, price, before, may_change):
 
 def _conditional(fit, scatter, mass, structure, inside, outside):
     """Return the variances of the columns outside the block given those inside."""
-    prior = SETTINGS.prior_rows
+    prior = SETTINGS.prior
     size = (mass if len(scatter) > 1 else mass.sum(keepdims=True))[:, None, None]
     matrices = (scatter + prior * np.eye(scatter.shape[-1])) / (size + prior)
     cross = matrices[:, inside][:, :, outside]

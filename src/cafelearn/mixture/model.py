@@ -31,7 +31,7 @@ from cafelearn.mixture.marginals import Marginals
 from cafelearn.mixture.maximise import m_step
 from cafelearn.mixture.powers import Powers
 from cafelearn.mixture.search import families_of, search
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS, TINY
 from cafelearn.mixture.starts import find_isolated, first_starts, more_starts, power_labels
 
 __all__ = ["Mixture"]
@@ -77,9 +77,10 @@ class Mixture(DensityMixin, BaseEstimator):
         For each feature, the label of its variable, see :class:`~cafelearn.CAFE`. The columns
         of a one-hot encoded variable are one discrete variable. ``None`` detects them.
     n_init : int, default=3
-        Largest number of pairs of random starts that follow the starts by k-means on
-        standardised rows, on whitened rows, and by Ward's method. The search ends with the
-        first pair that finds nothing better.
+        Largest number of rounds that follow the starts by k-means on standardised rows, on
+        whitened rows, and by Ward's method. In each, the two best kinds of mixtures start from
+        two random clusterings and from the clusters of the other mixtures. The search ends with
+        the first round that finds nothing better.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -251,7 +252,7 @@ class Mixture(DensityMixin, BaseEstimator):
             more += [other.labels for other in found[1:OTHERS]]
             best = list(dict.fromkeys(descent.family for descent in found))[:2]
             again = search(prepared, k, more, [[family] for family in best], finished=1)
-            if again[0].criterion <= found[0].criterion + SETTINGS.tolerance * given[0].sum():
+            if again[0].criterion <= found[0].criterion + LIMITS.tolerance * given[0].sum():
                 break
             found = again + found
         return found
@@ -268,9 +269,9 @@ class Mixture(DensityMixin, BaseEstimator):
         """
         columns, parameters, family = self._fitted
         before = -np.inf
-        for _ in range(SETTINGS.all_iterations):
+        for _ in range(LIMITS.all_iterations):
             sums = total(em_sums, Fitted(columns, parameters, family))
-            if sums.log_likelihood - before < SETTINGS.tolerance * sums.total:
+            if sums.log_likelihood - before < LIMITS.tolerance * sums.total:
                 break
             before = sums.log_likelihood
             parameters = m_step(sums, columns, family, parameters, choose_block=False)
@@ -283,7 +284,7 @@ class Mixture(DensityMixin, BaseEstimator):
         self._n_varying = int((columns.low < columns.high).sum())
         center = sums.first.sum(axis=0) / observed
         variance = np.maximum(sums.second / observed - center**2, 0.0)
-        means = sums.first / np.maximum(sums.observed, SETTINGS.tiny)
+        means = sums.first / np.maximum(sums.observed, TINY)
         self.means_ = (means + columns.low) / columns.units
         self._center = (center + columns.low) / columns.units
         self._spread = np.sqrt(np.where(variance > 0, variance, 1.0)) / columns.units
@@ -657,10 +658,9 @@ def prepare(X, weight, groups=None):
         return Prepared(X, columns, rows, weight, points, find_isolated(points))
 
 
-def search_sample(weight, seed, most=None):
+def search_sample(weight, seed):
     """Return the positions of the rows that the search uses; rows of weight 0 are left out."""
-    most = SETTINGS.search_rows if most is None else most
-    used = np.flatnonzero(weight > 0)
+    used, most = np.flatnonzero(weight > 0), LIMITS.search_rows
     if len(used) <= most:
         return used
     return np.sort(np.random.default_rng(seed).choice(used, most, replace=False))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import SETTINGS, TINY
 
 # Values farther from the edge than this many widths count as that far. The squares of their
 # transforms are still within the range of floats.
@@ -117,7 +117,7 @@ def fit_powers(X, present, weight, labels):
             whole[v] = value
     powers = Powers(*fitted, np.zeros(n_columns), np.ones(n_columns))
     transformed = powers.transform(X)
-    mass = np.maximum(weight @ present, SETTINGS.tiny)
+    mass = np.maximum(weight @ present, TINY)
     center = (weight @ (transformed * present)) / mass
     variance = (weight @ ((transformed - center) ** 2 * present)) / mass
     scale = np.sqrt(np.where(variance > 0, variance, 1.0))
@@ -139,11 +139,11 @@ def _fit_of(column, members, trial):
     t = np.clip(side * (column - edge) / width, -FARTHEST, FARTHEST)
     y = yeo_johnson(t, np.float64(exponent))
     slope = (exponent - 1) * np.sign(t) * np.log1p(np.abs(t)) - np.log(width)
-    mass = np.maximum(members.sum(axis=0), SETTINGS.tiny)
+    mass = np.maximum(members.sum(axis=0), TINY)
     mean = (y @ members) / mass
     scatter = np.maximum((y * y) @ members - mass * mean**2, 0.0)
     total = mass.sum()
-    overall = max(float(scatter.sum()) / total, SETTINGS.tiny)
+    overall = max(float(scatter.sum()) / total, TINY)
     variance = (scatter + overall) / (mass + 1)
     fit = -0.5 * (mass * np.log(variance) + scatter / variance).sum()
     return float(fit + slope @ members.sum(axis=1))

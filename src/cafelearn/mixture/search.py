@@ -2,14 +2,10 @@
 
 from cafelearn.mixture.descent import begin, descend
 from cafelearn.mixture.em import Family
-from cafelearn.mixture.settings import SETTINGS
+from cafelearn.mixture.settings import LIMITS
 
 # Covariance structures that "auto" tries.
 AUTO = ("independent", "proportional", "full")
-# Starts that are kept for each structure.
-KEPT = 2
-# Families that descend to the end.
-FINISHED = 3
 
 
 def families_of(covariance, tails, background, columns):
@@ -28,7 +24,7 @@ def families_of(covariance, tails, background, columns):
     return found
 
 
-def search(prepared, k, labellings, families, drop_background=False, finished=FINISHED):
+def search(prepared, k, labellings, families, drop_background=False, finished=None):
     """Find the mixture of the best criterion.
 
     Every start descends for a few iterations with one family per covariance structure. The best
@@ -47,15 +43,16 @@ def search(prepared, k, labellings, families, drop_background=False, finished=FI
         Families to try, by covariance structure; see `families_of`.
     drop_background : bool, default=False
         Whether the best families are tried without a background, too.
-    finished : int, default=3
-        Number of families that descend to the end.
+    finished : int, default=None
+        Number of families that descend to the end; ``None`` means that of the limits.
 
     Returns
     -------
     descents : list of Descent
         One for each family, by descending criterion.
     """
-    first, last = SETTINGS.first_iterations, SETTINGS.last_iterations
+    first, last = LIMITS.first_iterations, LIMITS.last_iterations
+    most = LIMITS.families if finished is None else finished
     found = []
     for variants in families:
         firsts = [begin(prepared, labels, k, variants[0], first) for labels in labellings]
@@ -64,10 +61,12 @@ def search(prepared, k, labellings, families, drop_background=False, finished=FI
             if len(families) == len(variants) == 1:
                 tried = firsts
             else:
-                tried = [_go_on(prepared, some, family, first) for some in firsts[:KEPT]]
+                tried = [
+                    _go_on(prepared, some, family, first) for some in firsts[: LIMITS.starts]
+                ]
             found.append(max(tried, key=lambda descent: descent.objective))
     found = _sorted(found)
-    found = _sorted([_go_on(prepared, best, best.family, last) for best in found[:finished]])
+    found = _sorted([_go_on(prepared, best, best.family, last) for best in found[:most]])
     if drop_background:
         for best in found[:2]:
             without = best.family._replace(background=False)

@@ -5,30 +5,23 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from cafelearn._seeds import seed_integer
-from cafelearn.mixture.settings import SETTINGS
-
-# Neighbours whose distance tells whether a row is isolated.
-NEIGHBOURS = 5
-# Largest share of isolated rows; if there are more, they are no exceptions.
-MOST_ISOLATED = 0.1
-# Hierarchical clustering uses at most this many rows.
-WARD_ROWS = 1_000
+from cafelearn.mixture.settings import FEW, LIMITS, SETTINGS, TINY
 
 
 def find_isolated(points):
     """Tell which points are far from all others.
 
     The distance to the fifth neighbour is large if its logarithm is above the upper quartile by
-    more than twice the interquartile range.
+    more than twice the interquartile range. If many are, they are no exceptions.
     """
     none = np.zeros(len(points), dtype=bool)
-    if len(points) < 4 * NEIGHBOURS or not points.shape[1]:
+    if len(points) < 4 * FEW or not points.shape[1]:
         return none
-    nearest = NearestNeighbors(n_neighbors=NEIGHBOURS + 1, n_jobs=1).fit(points)
-    distance = np.log(np.maximum(nearest.kneighbors(points)[0][:, -1], SETTINGS.tiny))
+    nearest = NearestNeighbors(n_neighbors=FEW + 1, n_jobs=1).fit(points)
+    distance = np.log(np.maximum(nearest.kneighbors(points)[0][:, -1], TINY))
     low, high = np.quantile(distance, (0.25, 0.75))
     isolated = distance > high + 2 * (high - low)
-    return isolated if isolated.mean() <= MOST_ISOLATED else none
+    return isolated if isolated.mean() <= SETTINGS.background else none
 
 
 def power_labels(points, weight):
@@ -53,7 +46,7 @@ def first_starts(points, k, weight, isolated, seed):
     number = seed_integer(seed)
     plain = KMeans(k, n_init=3, random_state=number).fit(inside, sample_weight=mass)
     found = [plain.labels_]
-    if points.shape[1] <= SETTINGS.dependent_columns:
+    if points.shape[1] <= LIMITS.dependent_columns:
         residuals = inside - plain.cluster_centers_[plain.labels_]
         covariance = (residuals * mass[:, None]).T @ residuals / mass.sum()
         values, vectors = np.linalg.eigh(covariance)
@@ -61,11 +54,8 @@ def first_starts(points, k, weight, isolated, seed):
         white = KMeans(k, n_init=3, random_state=number)
         found.append(white.fit(inside @ whitener, sample_weight=mass).labels_)
     if len(inside) > k:
-        some = np.arange(len(inside))
-        if len(inside) > WARD_ROWS:
-            some = np.random.default_rng(seed).choice(len(inside), WARD_ROWS, replace=False)
-        ward = AgglomerativeClustering(k).fit_predict(inside[some])
-        found.append(_nearest(inside, _centers(inside[some], ward, k)))
+        ward = AgglomerativeClustering(k).fit_predict(inside)
+        found.append(_nearest(inside, _centers(inside, ward, k)))
     return [_spread(labels, points, isolated, k) for labels in found]
 
 
