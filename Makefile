@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 endif
 READY := $(VENV)/.ready
 
-.PHONY: run test fuzz boundscheck nojit lint types wheel format bench docs clean
+.PHONY: run test reproduce fuzz boundscheck nojit lint types wheel format bench docs clean
 
 run: $(READY)
 	@mkdir -p build
@@ -16,6 +16,13 @@ run: $(READY)
 
 test: $(READY) lint types
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+# Repeat the paper's experiment, the comparison of methods and the study of the theory. This takes
+# hours; an interrupted run is resumed.
+reproduce: $(READY)
+	$(BIN)/python -m reproduction paper
+	$(BIN)/python -m reproduction study
+	$(BIN)/python -m reproduction theory
 
 # Run the fuzzer for an hour and print a summary. Choose a SEED that was not used before.
 SEED ?= 1
@@ -42,8 +49,8 @@ nojit: $(READY)
 	COVERAGE_FILE=build/.coverage $(BIN)/python -m coverage report -m
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks docs examples scripts
-	$(BIN)/ruff format --check src tests benchmarks docs examples scripts
+	$(BIN)/ruff check src reproduction tests benchmarks docs examples scripts
+	$(BIN)/ruff format --check src reproduction tests benchmarks docs examples scripts
 
 types: $(READY)
 	$(BIN)/mypy
@@ -53,8 +60,8 @@ wheel: $(READY)
 	$(BIN)/python scripts/check_wheel.py
 
 format: $(READY)
-	$(BIN)/ruff check --fix src tests benchmarks docs examples scripts
-	$(BIN)/ruff format src tests benchmarks docs examples scripts
+	$(BIN)/ruff check --fix src reproduction tests benchmarks docs examples scripts
+	$(BIN)/ruff format src reproduction tests benchmarks docs examples scripts
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
@@ -73,4 +80,4 @@ $(READY): pyproject.toml constraints.txt
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build
 	rm -rf docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
-	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
+	find src reproduction tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

@@ -17,10 +17,10 @@ from joblib import Parallel, delayed
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, datasets
-from cafelearn.experiments._markdown import markdown_table
-from cafelearn.experiments.public_data import available
-from cafelearn.experiments.regimes import Case, case_data
 from cafelearn.mixture.settings import SETTINGS
+from reproduction.markdown import markdown_table
+from reproduction.study.public_data import available
+from reproduction.study.regimes import Case, case_data
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 LARGE = {"satellite", "cells", "leaves", "vehicle"}

@@ -29,8 +29,8 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from cafelearn import CAFE, datasets
-from cafelearn.experiments._markdown import markdown_table
-from cafelearn.experiments.regimes import Case, case_data
+from reproduction.markdown import markdown_table
+from reproduction.study.regimes import Case, case_data
 
 OUT = Path(__file__).parent.parent / "docs" / "results" / "missing.csv"
 REGIMES = ("pairs 0.4/1", "pairs 0.4/5")

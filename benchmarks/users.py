@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.descent import blobs
 from benchmarks.pages import DOCS, replace_part
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn.experiments._markdown import markdown_table
+from reproduction.markdown import markdown_table
 
 mpl.use("Agg")
 

@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits
 
 from cafelearn import CAFE
 from cafelearn.datasets import load
-from cafelearn.experiments._markdown import markdown_table
-from cafelearn.experiments.worlds import World
+from reproduction.markdown import markdown_table
+from reproduction.study.worlds import World
 
 IDEAL = 0.93, 0.97  # range of the required adjusted Rand index (ARI) of ideal labels
 TRUE, OVERLAPPING = 0.99, 0.7  # the same for the part "true" and for times

@@ -20,7 +20,7 @@ DATA_FILES = (
     "cafelearn/py.typed",
     "cafelearn/report/assets/report.css",
     "cafelearn/report/templates/fit.html.jinja",
-    "cafelearn/experiments/published_tables.csv",
+    "cafelearn/datasets/data/iris.csv",
 )
 # Runs in the new environment.
 TRIAL = """
@@ -69,14 +69,23 @@ def main():
 
 
 def check_contents(wheel, sdist):
-    """Exit with a message if a file of DATA_FILES is missing from one of the archives."""
+    """Exit with a message if an archive lacks a file of DATA_FILES, or the wheel has others.
+
+    Only the package may be in the wheel: tests, benchmarks and experiments stay outside.
+    """
     held = set(zipfile.ZipFile(wheel).namelist())
+    if other := sorted({name.partition("/")[0] for name in held if not _is_expected(name)}):
+        sys.exit(f"check_wheel: unexpected in the wheel: {', '.join(other)}")
     missing = [name for name in DATA_FILES if name not in held]
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     missing += [name for name in (f"src/{name}" for name in DATA_FILES) if name not in inside]
     if missing:
         sys.exit(f"check_wheel: missing from the wheel or the sdist: {', '.join(missing)}")
+
+
+def _is_expected(name):
+    return name.startswith(("cafelearn/", "cafelearn-"))
 
 
 def run(*command, cwd=None):

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/theory.md: ``python scripts/draw_theory.py [DIRECTORY]``.
+"""Draw the pictures of docs/theory.md: ``python -m scripts.draw_theory [DIRECTORY]``.
 
 Each function draws one picture, from values computed by the package.
 """
@@ -10,7 +10,6 @@ import matplotlib as mpl
 import numpy as np
 
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn.experiments.theory_study import mixture
 from cafelearn.plotting._axes import COLORS
 from cafelearn.theory import (
     dominance,
@@ -21,6 +20,7 @@ from cafelearn.theory import (
     suppression_bound,
     weight_ratio_bound,
 )
+from reproduction.theory.fits import mixture
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

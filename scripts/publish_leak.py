@@ -1,6 +1,6 @@
 """Write docs/results/leak.md: what the paper's noise tells of the classes, beside each method.
 
-    python scripts/publish_leak.py
+    python -m scripts.publish_leak
 
 The trivial rule groups the rows of each noisy data set of the paper's experiment by which of
 their values are unique in their column; it looks at no value. Its scores stand beside those of
@@ -8,13 +8,14 @@ the methods in ``grid.csv.gz``, averaged over the six noise settings and the 20 
 """
 
 import pandas as pd
-from publishing import RESULTS
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import datasets
-from cafelearn.experiments import Plan, noisy_data, read_results
-from cafelearn.experiments._markdown import markdown_table
-from cafelearn.experiments.regimes import unique_patterns
+from reproduction.markdown import markdown_table
+from reproduction.paper.plan import Plan
+from reproduction.paper.run import noisy_data, read_results
+from reproduction.study.regimes import unique_patterns
+from scripts.publishing import RESULTS
 
 METHODS = {
     "pca": "PCA",

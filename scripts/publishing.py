@@ -5,11 +5,7 @@ import gzip
 import io
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-# Colours from the palette of Okabe and Ito.
-BASELINE, CAFE, BEYOND = "#0072B2", "#D55E00", "#009E73"
 
 
 def directories(description):
@@ -34,6 +30,5 @@ def write_runs(results, order, columns, path):
 
 
 def save(figure, path):
-    """Write a figure without the version of matplotlib in its metadata, and close it."""
+    """Write a figure without the version of matplotlib in its metadata."""
     figure.savefig(path, dpi=110, metadata={"Software": None})
-    plt.close(figure)

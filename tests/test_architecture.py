@@ -12,7 +12,6 @@ import pytest
 
 import cafelearn
 import cafelearn.distributed
-import cafelearn.experiments
 import cafelearn.mixture
 import cafelearn.plotting
 import cafelearn.report
@@ -23,7 +22,6 @@ SOURCE = Path(cafelearn.__file__).parent
 ORDER = (
     "_files",
     "_npy",
-    "_parent",
     "_versions",
     "_typing",
     "_words",
@@ -71,7 +69,6 @@ ORDER = (
     "_model_checks",
     "persistence",
     "datasets",
-    "experiments",
     "plotting",
     "report",
     "cli",
@@ -87,7 +84,6 @@ PUBLIC = (
     cafelearn.extraction,
     cafelearn.datasets,
     cafelearn.distributed,
-    cafelearn.experiments,
     cafelearn.plotting,
     cafelearn.report,
 )
@@ -126,6 +122,11 @@ def test_kernels_know_nothing_but_numpy_and_numba():
     for path in (SOURCE / "_solver" / "kernels").glob("*.py"):
         for module in imports(path):
             assert module.startswith(allowed), f"{path.name} imports {module}"
+
+
+def test_the_package_does_not_import_the_experiments():
+    for path in SOURCE.rglob("*.py"):
+        assert not [name for name in imports(path) if name.startswith("reproduction")], path
 
 
 def test_every_module_has_its_place():

@@ -1,12 +1,9 @@
-"""The command when its streams break, its workers die and its files are damaged."""
+"""The command when its streams break and its files are damaged."""
 
 import os
 import shutil
-import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +16,6 @@ from cafelearn._files import atomic_path
 from cafelearn._tabular import TabularCAFE
 from cafelearn.cli import main
 from cafelearn.cli.reading import read_table
-from cafelearn.experiments.plan import Settings
-from cafelearn.experiments.store import Store, StoreError
 from cafelearn.persistence import save_model
 
 CAFE_COMMAND = [sys.executable, "-m", "cafelearn"]
@@ -180,119 +175,6 @@ class TestCache:
         assert run() != before
 
 
-def reproduce(directory, *options):
-    words = "--quick --jobs 2 --datasets iris --methods mwk-means,cafe+pca --levels 0.2,0.4"
-    words += " --scales 1,2 --quiet"
-    return subprocess.Popen(
-        [*CAFE_COMMAND, "reproduce", *words.split(), "--out", str(directory), *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-SLOW_IMPORT = """
-import sys, time
-
-class Slow:
-    def find_spec(self, name, path=None, target=None):
-        if name == "sklearn" and any("popen_loky" in word for word in sys.orig_argv):
-            time.sleep(30)
-
-sys.meta_path.insert(0, Slow())
-"""
-
-
-def workers_of(pid):
-    """Processes that a process has started and that run tasks."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (folder / "cmdline").read_text()
-        except OSError:
-            continue
-        if parent == pid and "popen_loky" in words:
-            found.append(int(folder.name))
-    return found
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    raise AssertionError("it did not happen in time")
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-class TestWorkers:
-    def test_they_end_with_the_command(self, tmp_path):
-        command = reproduce(tmp_path, "--versions", "20")
-        wait_for(lambda: len(workers_of(command.pid)) == 2, SECONDS)
-        workers = workers_of(command.pid)
-        wait_for(lambda: _ended(tmp_path), SECONDS)
-        os.kill(command.pid, signal.SIGKILL)
-        command.wait()
-        wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
-
-    def test_they_end_with_the_command_while_they_start(self, tmp_path, monkeypatch):
-        """On a machine so busy that importing scikit-learn takes half a minute."""
-        (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-        command = reproduce(tmp_path / "results", "--versions", "20")
-        workers = wait_for(lambda: workers_of(command.pid), SECONDS)
-        os.kill(command.pid, signal.SIGKILL)
-        command.wait()
-        wait_for(lambda: not any(_is_alive(pid) for pid in workers), 10)
-
-    def test_they_watch_before_they_import_what_takes_time(self):
-        code = "import cafelearn._parent, sys; print({'numpy', 'sklearn'} & {*sys.modules})"
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        assert done.stdout.strip() == "set()"
-
-    def test_they_end_if_the_command_did_before_their_first_task(self):
-        code = "import sys, time; from cafelearn._parent import end_with; "
-        code += "end_with(int(sys.argv[1])); time.sleep(30); print('alive')"
-        ended = subprocess.Popen(["true"])
-        ended.wait()
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(ended.pid)],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
-        assert (done.returncode, done.stdout) == (1, "")
-
-    def test_one_that_is_killed_at_once_does_not_end_the_command(self, tmp_path):
-        command = reproduce(tmp_path)
-        victims = wait_for(lambda: workers_of(command.pid), SECONDS)
-        os.kill(victims[0], signal.SIGKILL)
-        _, errors = command.communicate(timeout=SECONDS)
-        assert command.returncode == 0, errors
-        with Store(tmp_path) as store:
-            assert len(store.ended()) == 16
-
-
-def _ended(directory):
-    try:
-        with Store(directory) as store:
-            return store.ended()
-    except StoreError:
-        return False
-
-
-def _is_alive(pid):
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-
-
 def test_a_certificate_of_tiny_data():
     X = np.random.default_rng(0).normal(size=(60, 3)) * 1e-100
     for offset in (0, 1.0, "fixed", "mean"):
@@ -322,37 +204,3 @@ class TestTables:
         assert main(["fit", str(path), "-k", "2", "--n-init", "1", "--p", "2"]) == 2
         errors = capsys.readouterr().err
         assert "t.zarr cannot be read as a Zarr array" in errors
-
-
-class TestRuns:
-    def test_a_damaged_file_is_not_called_safe(self, tmp_path):
-        (tmp_path / "runs.sqlite").write_bytes(b"this is no database" * 100)
-        with pytest.raises(StoreError, match="The file is damaged") as raised:
-            Store(tmp_path, Settings())
-        assert "safe" not in str(raised.value)
-
-    def test_damaged_pages_are_not_called_safe(self, tmp_path):
-        Store(tmp_path, Settings()).close()
-        path = tmp_path / "runs.sqlite"
-        data = bytearray(path.read_bytes())
-        data[100:] = b"\xff" * (len(data) - 100)
-        path.write_bytes(data)
-        with pytest.raises(StoreError, match="The file is damaged") as raised:
-            Store(tmp_path, Settings())
-        assert "safe" not in str(raised.value)
-        assert isinstance(raised.value.__cause__, sqlite3.DatabaseError)
-
-    @pytest.mark.parametrize(("at", "byte"), [(None, 0xFF), (44, 0x09)])
-    def test_damaged_text_and_format_are_not_called_safe(self, at, byte, tmp_path):
-        Store(tmp_path, Settings()).close()
-        path = tmp_path / "runs.sqlite"
-        data = bytearray(path.read_bytes())
-        # A letter of the settings, or the number of the file format.
-        data[data.index(b'{"format"') + 3 if at is None else at] = byte
-        if at is not None:
-            data[at : at + 4] = bytes([byte]) * 4
-        path.write_bytes(data)
-        with pytest.raises(StoreError) as raised:
-            Store(tmp_path, Settings())
-        assert "safe" not in str(raised.value)
-        assert "\n" not in str(raised.value)

@@ -233,7 +233,7 @@ class TestTexts:
             assert "reading options of TabularCAFE are damaged" in err
 
 
-@pytest.mark.parametrize("command", [("fit", "t.csv", "-k", 3), ("demo",), ("study",)])
+@pytest.mark.parametrize("command", [("fit", "t.csv", "-k", 3), ("demo",)])
 def test_no_threads(command, cafe):
     code, _, err = cafe(*command, "--jobs", 0)
     assert code == 2

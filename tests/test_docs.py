@@ -50,13 +50,6 @@ DOCUMENTED = (
     "cafelearn.datasets",
     "cafelearn.diagnosis",
     "cafelearn.distributed",
-    "cafelearn.experiments",
-    "cafelearn.experiments.compare",
-    "cafelearn.experiments.published",
-    "cafelearn.experiments.ranking",
-    "cafelearn.experiments.tables",
-    "cafelearn.experiments.theory_figures",
-    "cafelearn.experiments.theory_study",
     "cafelearn.explanation",
     "cafelearn.extraction",
     "cafelearn.mixture",
@@ -115,14 +108,19 @@ def commands(block):
 
 def run_console(block, page):
     for command, expected in commands(block):
-        program, *arguments = shlex.split(command)
-        assert program == "cafe", f"{name_of(page)}, line {block.line}: {command}"
+        words = shlex.split(command)
+        assert words[0] == "cafe" or words[:3] == ["python", "-m", "reproduction"], (
+            f"{name_of(page)}, line {block.line}: {command}"
+        )
+        arguments = ["-m", "cafelearn", *words[1:]] if words[0] == "cafe" else words[1:]
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         done = subprocess.run(
-            [sys.executable, "-m", "cafelearn", *arguments],
+            [sys.executable, *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",
-            env=os.environ | {"PYTHONIOENCODING": "utf-8", "MPLBACKEND": "Agg"},
+            env=os.environ
+            | {"PYTHONIOENCODING": "utf-8", "MPLBACKEND": "Agg", "PYTHONPATH": path},
             timeout=300,
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"

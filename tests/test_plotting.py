@@ -20,7 +20,6 @@ from cafelearn._tabular import TabularCAFE
 from cafelearn.explanation import explain
 from cafelearn.plotting import (
     AgreementDisplay,
-    CriticalDifferenceDisplay,
     EmbeddingDisplay,
     ExplanationDisplay,
     LoadingsDisplay,
@@ -95,7 +94,6 @@ def every_display(cafe, X, y):
         (EmbeddingDisplay(cafe.transform(X), cafe.labels_), 1),
         (EmbeddingDisplay(cafe.transform(X), cafe.labels_, y), 2),
         (NoisePairsDisplay(cafe.feature_weights_, np.eye(3, 4, dtype=bool)), 2),
-        (CriticalDifferenceDisplay({"a": 1.2, "b": 1.8}, 1.0), 1),
         (LoadingsDisplay(cafe.loadings_.loc[:1]), 2),
         (LoadingsDisplay(cafe.loadings_.loc[0]), 1),
         (ExplanationDisplay(explain(cafe, X, 3)), 1),

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from html.parser import HTMLParser
 
 import numpy as np
@@ -26,12 +26,9 @@ from cafelearn._labels import (
     settings_words,
 )
 from cafelearn.diagnosis import Finding
-from cafelearn.experiments.compare import compare
-from cafelearn.experiments.published import published
-from cafelearn.report import write_experiment_report, write_fit_report
+from cafelearn.report import write_fit_report
 from cafelearn.report.charts import chart, ticks
 from cafelearn.report.embedding import sample
-from cafelearn.report.experiment import _points
 from cafelearn.report.page import join, number, short
 from cafelearn.theory import certificate
 from conftest import make_blobs
@@ -489,131 +486,6 @@ class TestMixture:
             assert table.loc[row, "second cluster"] == f"cluster {order[1]}"
 
 
-def runs_of(n_versions=3, seed=0, **changes):
-    """Runs about the published numbers, of some of the data sets."""
-    cells = published().query("dataset in ('iris', 'glass', 'ecoli')").reset_index(drop=True)
-    rng = np.random.default_rng(seed)
-    runs = pd.concat(
-        [
-            cells.assign(
-                version=version,
-                status="done",
-                ari=cells["mean_ari"] + rng.normal(size=len(cells)) * cells["std_ari"],
-                nmi=0.5,
-                seconds=rng.gamma(2, size=len(cells)),
-            )
-            for version in range(n_versions)
-        ],
-        ignore_index=True,
-    )
-    return runs.assign(**changes)
-
-
-@pytest.fixture(scope="module")
-def results():
-    results = runs_of()
-    results.loc[5, "status"] = "failed"
-    return results
-
-
-@pytest.fixture(scope="module")
-def page(results, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("experiment")
-    picture = folder / "picture.svg"
-    picture.write_text("<svg xmlns='http://www.w3.org/2000/svg'><circle r='5'/></svg>")
-    path = write_experiment_report(
-        results, folder / "a.html", figures={"A circle": picture}, title="Runs"
-    )
-    return read(path)
-
-
-class TestExperimentReport:
-    def test_tables(self, page, results):
-        means = compare(results).means
-        for level in (0.2, 0.4):
-            table = page.frame(f"results-{level:g}".replace(".", "-"))
-            assert table.shape == (9, 10)
-            row = table[(table["data set"] == "Iris") & (table["scale"] == "2")].iloc[0]
-            cell = means.query(
-                f"dataset == 'iris' and noise_level == {level} and noise_scale == 2 "
-                "and method == 'cafe+pca'"
-            )
-            assert float(row["CAFE+PCA"]) == pytest.approx(cell["mean_ari"].item(), abs=0.00051)
-
-    def test_against_the_paper(self, page, results):
-        cells = compare(results).cells
-        table = page.frame("cells-table")
-        assert len(table) == len(cells) == 144
-        np.testing.assert_allclose(table["z"].astype(float), cells["z"], atol=0.00501)
-        np.testing.assert_allclose(table["published"].astype(float), cells["published"])
-        heat = page.tables["z-table"][1:]
-        assert len(heat) == 18
-        below = [c for row in heat for c in row if "below" in (c.get("class") or "")]
-        assert len(below) == (cells["z"].round(10) < -0.02).sum()
-
-    def test_wins_tests_ranks_and_time(self, page, results):
-        comparison = compare(results)
-        wins = page.frame("wins-table")
-        assert (wins["CAFE wins"] == "yes").sum() == comparison.pairs["won"].sum()
-        tests = page.frame("tests-table")
-        np.testing.assert_allclose(
-            tests["p (Holm)"].astype(float), comparison.tests["p_holm"], rtol=0.06
-        )
-        ranks = page.frame("ranks-table").set_index("method")["all methods"].astype(float)
-        assert ranks["CAFE+PCA"] == pytest.approx(
-            comparison.ranking.ranks["cafe+pca"], abs=0.0051
-        )
-        gain = page.frame("improvement-table").iloc[0]
-        assert float(gain["gain"]) == pytest.approx(
-            comparison.improvement["difference"][0], abs=0.0006
-        )
-        times = page.frame("time-table").set_index("method")
-        assert float(times.loc["PCA", "total"]) == pytest.approx(
-            results.query("method == 'pca'")["seconds"].sum(), rel=1e-2
-        )
-        assert "1 run failed (left out)" in page.text
-
-    def test_images(self, page):
-        images = [a for tag, a in page.tags if tag == "img"]
-        assert [a["alt"] for a in images if a["alt"] == "A circle"]
-        diagram = next(a for a in images if a["alt"].startswith("Critical difference diagram"))
-        kind, content = diagram["src"].split(",", 1)
-        assert kind == "data:image/svg+xml;base64"
-        assert b"<svg" in b64decode(content)
-
-    def test_little_is_enough(self, tmp_path):
-        runs = runs_of(1).query("dataset == 'iris' and method == 'pca'")
-        path = write_experiment_report(
-            runs.drop(columns=["nmi", "seconds"]), tmp_path / "a.html"
-        )
-        page = read(path)
-        assert "z cannot be computed" in page.text
-        assert "time-table" not in page.tables
-        assert "wins-table" not in page.tables
-        unknown = runs_of(2, dataset="mine").drop_duplicates(
-            ["noise_level", "noise_scale", "version", "method"]
-        )
-        page = read(write_experiment_report(unknown, tmp_path / "b.html"))
-        assert "The paper has none of these cells." in page.text
-
-    def test_refusals(self, tmp_path):
-        with pytest.raises(ValueError, match="write_experiment_report needs results with"):
-            write_experiment_report(runs_of(1).drop(columns="ari"), tmp_path / "a.html")
-        with pytest.raises(ValueError, match=r"must be a \.png or \.svg file, got 'a.gif'"):
-            write_experiment_report(
-                runs_of(1), tmp_path / "a.html", figures={"x": tmp_path / "a.gif"}
-            )
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_summaries_become_points():
-    text = "One line\n    goes on.\n  A part that\n    goes on, too.\nAnother."
-    assert _points(text) == [
-        ["One line goes on.", ["A part that goes on, too."]],
-        ["Another.", []],
-    ]
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     X, y = make_blobs(60, 3, 2, n_noise=1)
@@ -642,23 +514,6 @@ class TestNothingGivenIsTrusted:
         assert page.frame("data-table")["feature"][0] == f"0{ATTACK}".strip()
         assert "49" not in page.text.split("Summary of the fit")[0]
         assert "\u2028" not in page.json["points"]
-
-    def test_in_an_experiment_report(self, tmp_path):
-        runs = runs_of(2)
-        runs["dataset"] = runs["dataset"] + ATTACK
-        runs.loc[runs["method"] == "umap", "method"] = ATTACK
-        picture = tmp_path / "picture.png"
-        picture.write_bytes(b"not really")
-        page = read(
-            write_experiment_report(
-                runs, tmp_path / "a.html", figures={ATTACK: picture}, title=ATTACK
-            )
-        )
-        sources = [a["src"] for tag, a in page.tags if tag == "img"]
-        assert len(sources) == 2
-        assert all(source.startswith("data:image/") for source in sources)
-        assert not [name for _, a in page.tags for name in a if name.startswith("on")]
-        assert [tag for tag, _ in page.tags].count("script") == 1
 
     def test_the_policy_names_the_script(self, path):
         page = read(path)
@@ -756,8 +611,6 @@ class TestRefusals:
     def test_a_suffix_other_than_html(self, name, found, tmp_path):
         with pytest.raises(ValueError, match=rf"^write_fit_report .*{found}.*\.html or"):
             write_fit_report(CAFE(2), self.X, str(tmp_path / name))
-        with pytest.raises(ValueError, match=rf"^write_experiment_report .*{found}"):
-            write_experiment_report(runs_of(1), tmp_path / name)
         assert not list(tmp_path.iterdir())
 
     def test_an_existing_file(self, tmp_path):
@@ -770,11 +623,7 @@ class TestRefusals:
         write_fit_report(cafe, self.X, str(path), force=True)
         assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 
-    @pytest.mark.parametrize(
-        ("write", "given"),
-        [(write_fit_report, (CAFE(2), X)), (write_experiment_report, (runs_of(1),))],
-    )
-    def test_jinja2_is_named_when_missing(self, write, given, tmp_path, monkeypatch):
+    def test_jinja2_is_named_when_missing(self, tmp_path, monkeypatch):
         load = builtins.__import__
 
         def without(module, *args, **kwargs):
@@ -783,9 +632,9 @@ class TestRefusals:
             return load(module, *args, **kwargs)
 
         monkeypatch.setattr(builtins, "__import__", without)
-        message = f"{write.__name__} needs the package jinja2: pip install 'cafelearn[report]'"
+        message = "write_fit_report needs the package jinja2: pip install 'cafelearn[report]'"
         with pytest.raises(ImportError, match=re.escape(message)):
-            write(*given, tmp_path / "a.html")
+            write_fit_report(CAFE(2), self.X, tmp_path / "a.html")
 
 
 class TestWordsAndCharts:

@@ -9,8 +9,7 @@ import pytest
 from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn._labels import ROLES
 from cafelearn._tabular import TabularCAFE
-from cafelearn.experiments.published import published
-from cafelearn.report import write_experiment_report, write_fit_report
+from cafelearn.report import write_fit_report
 from conftest import make_blobs
 from test_profiles import QUICK, customers
 
@@ -79,24 +78,6 @@ def fit_file(fitted, tmp_path_factory):
     cafe, X, y = fitted
     path = tmp_path_factory.mktemp("browser") / "fit.html"
     return write_fit_report(cafe, X, path, y=[f"kind {c}" for c in y], title="Blobs")
-
-
-@pytest.fixture(scope="module")
-def runs():
-    cells = published().query("dataset in ('iris', 'glass')").reset_index(drop=True)
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(3, len(cells))) * cells["std_ari"].to_numpy()
-    versions = [
-        cells.assign(version=v, status="done", ari=cells["mean_ari"] + noise[v], seconds=1.0)
-        for v in range(3)
-    ]
-    return pd.concat(versions, ignore_index=True)
-
-
-@pytest.fixture(scope="module")
-def experiment_file(runs, tmp_path_factory):
-    path = tmp_path_factory.mktemp("browser") / "experiment.html"
-    return write_experiment_report(runs, path, title="Runs")
 
 
 def column(page, table, index):
@@ -365,36 +346,34 @@ class TestFit:
         assert len(contrasts) == 202
         assert min(contrasts) >= 4.5
 
-    def test_narrow_screens_do_not_scroll_sideways(self, visit, fit_file, experiment_file):
-        for path in (fit_file, experiment_file):
-            page = visit(path, width=400)
-            assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    def test_narrow_screens_do_not_scroll_sideways(self, visit, fit_file):
+        page = visit(fit_file, width=400)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
-    def test_print(self, visit, fit_file, experiment_file):
-        for path in (fit_file, experiment_file):
-            page = visit(path, width=688, scheme="dark")
-            page.emulate_media(media="print")
-            assert not page.is_visible("#theme")
-            assert not page.is_visible(".controls >> nth=0")
-            cut_off = page.eval_on_selector_all(
-                ".table-block table",
-                "tables => tables.filter(t => t.getBoundingClientRect().right > innerWidth + 1)"
-                ".map(t => t.closest('.table-block').id)",
-            )
-            assert cut_off == []
-            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
-                "rgb(255, 255, 255)"
-            )
-            # Chromium does not repeat heads that hold buttons.
-            assert page.locator(".sort:visible").count() == 0
-            names = page.eval_on_selector_all(
-                "thead th",
-                "cells => cells.map(cell => [cell.textContent.trim(),"
-                " getComputedStyle(cell, '::before').content])",
-            )
-            assert names
-            assert all(shown == f'"{name}"' for name, shown in names)
-            assert page.pdf(format="A4").startswith(b"%PDF")
+    def test_print(self, visit, fit_file):
+        page = visit(fit_file, width=688, scheme="dark")
+        page.emulate_media(media="print")
+        assert not page.is_visible("#theme")
+        assert not page.is_visible(".controls >> nth=0")
+        cut_off = page.eval_on_selector_all(
+            ".table-block table",
+            "tables => tables.filter(t => t.getBoundingClientRect().right > innerWidth + 1)"
+            ".map(t => t.closest('.table-block').id)",
+        )
+        assert cut_off == []
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(255, 255, 255)"
+        )
+        # Chromium does not repeat heads that hold buttons.
+        assert page.locator(".sort:visible").count() == 0
+        names = page.eval_on_selector_all(
+            "thead th",
+            "cells => cells.map(cell => [cell.textContent.trim(),"
+            " getComputedStyle(cell, '::before').content])",
+        )
+        assert names
+        assert all(shown == f'"{name}"' for name, shown in names)
+        assert page.pdf(format="A4").startswith(b"%PDF")
 
     def test_many_clusters_fit_a_printed_page(self, visit, tmp_path):
         X, _ = make_blobs(300, 6, 10)
@@ -457,49 +436,6 @@ CONTRASTS = """() => {
   }
   return found;
 }"""
-
-
-class TestExperiment:
-    def test_sort_and_filter(self, visit, experiment_file, runs):
-        page = visit(experiment_file)
-        assert len(column(page, "cells-table", 0)) == 16
-        page.select_option("#cells-table select >> nth=0", label="Iris")
-        page.select_option("#cells-table select >> nth=1", label="0.4")
-        page.select_option("#cells-table select >> nth=2", label="5")
-        page.select_option("#cells-table select >> nth=3", label="CAFE+PCA")
-        (ours,) = column(page, "cells-table", 4)
-        cell = "dataset == 'iris' and noise_level == 0.4 and noise_scale == 5"
-        mean = runs.query(f"{cell} and method == 'cafe+pca'")["ari"].mean()
-        assert float(ours) == pytest.approx(mean, abs=0.00051)
-        for n in range(4):
-            page.select_option(f"#cells-table select >> nth={n}", "")
-        page.click("#cells-table .more")
-        page.click("#cells-table thead th >> nth=9")
-        z = [float(text) for text in column(page, "cells-table", 9)]
-        assert len(z) == 96
-        assert z == sorted(z, reverse=True)
-
-    def test_columns_can_be_hidden(self, visit, experiment_file):
-        page = visit(experiment_file)
-        page.click("#results-0-2 summary")
-        page.uncheck("#results-0-2 [data-column='4']")
-        head = page.locator("#results-0-2 thead th")
-        assert not head.nth(4).is_visible()
-        assert head.nth(5).is_visible()
-        page.check("#results-0-2 [data-column='4']")
-        assert head.nth(4).is_visible()
-
-    def test_hover_over_a_z(self, visit, experiment_file):
-        page = visit(experiment_file)
-        page.mouse.move(*center(page, "#z-table tbody tr:nth-child(1) td:nth-child(4)"))
-        lines = tip(page).splitlines()
-        assert lines[0] == "Glass, level 0.2, scale 1 · Auto"
-        assert lines[1].startswith("z ")
-        assert lines[2].startswith("ours ")
-
-    def test_the_diagram_is_drawn(self, visit, experiment_file):
-        page = visit(experiment_file)
-        assert page.evaluate("document.querySelector('.ink-image').naturalWidth") > 100
 
 
 class TestTipsOfTheKeyboard:
@@ -571,23 +507,6 @@ class TestNothingGivenIsTrusted:
         assert "<img src=x" in page.inner_text(".scatter .found")
         page.click("#doubtful-table thead th >> nth=0")
         assert page.locator("main img, main b[onmouseover]").count() == 0
-
-    def test_in_an_experiment_report(self, visit, runs, tmp_path):
-        runs = runs.assign(dataset=runs["dataset"] + ATTACK)
-        runs.loc[runs["method"] == "umap", "method"] = ATTACK
-        picture = tmp_path / "picture.svg"
-        picture.write_text(
-            "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'>"
-            "<script>window.top.ran = 1</script></svg>"
-        )
-        path = write_experiment_report(
-            runs, tmp_path / "a.html", figures={ATTACK: picture}, title=ATTACK
-        )
-        page = visit(path)
-        page.mouse.move(*center(page, "#results-0-2 tbody tr:nth-child(1) td:nth-child(3)"))
-        assert "<script>" in tip(page)
-        assert page.locator("figcaption").inner_text() == ATTACK
-        assert page.locator("main img").count() == 2
 
     def test_the_policy_stops_what_is_put_in_later(self, browser, fit_file, tmp_path):
         text = fit_file.read_text(encoding="utf-8")

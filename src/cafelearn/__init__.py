@@ -37,7 +37,6 @@ _MODULES = (
     "datasets",
     "diagnosis",
     "distributed",
-    "experiments",
     "explanation",
     "extraction",
     "mixture",

@@ -7,12 +7,10 @@ from cafelearn.plotting.loadings import LoadingsDisplay
 from cafelearn.plotting.noise import NoisePairsDisplay
 from cafelearn.plotting.numbers import NumberOfClustersDisplay
 from cafelearn.plotting.objective import ObjectiveDisplay
-from cafelearn.plotting.ranking import CriticalDifferenceDisplay
 from cafelearn.plotting.weights import WeightsDisplay
 
 __all__ = [
     "AgreementDisplay",
-    "CriticalDifferenceDisplay",
     "EmbeddingDisplay",
     "ExplanationDisplay",
     "LoadingsDisplay",

@@ -86,10 +86,6 @@ def write_fit_report(
     path : Path
         The file.
 
-    See Also
-    --------
-    write_experiment_report : Write a report on many runs.
-
     Examples
     --------
     >>> from pathlib import Path

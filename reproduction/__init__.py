@@ -1,0 +1,1 @@
+"""Repeat the paper's experiment, and compare CAFE with other methods."""

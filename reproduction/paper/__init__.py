@@ -1,0 +1,1 @@
+"""The paper's experiment, and its results beside the published ones."""

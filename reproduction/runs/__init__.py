@@ -1,0 +1,1 @@
+"""Run experiments in processes or on a cluster, and store their records."""

@@ -1,0 +1,1 @@
+"""The comparison of CAFE with other methods, see docs/answers.md."""
