@@ -26,15 +26,6 @@ from reproduction.paper.published import (
 )
 from reproduction.ranking import Ranking, paired_tests, rank_methods
 
-__all__ = [
-    "Comparison",
-    "compare",
-    "configurations_won",
-    "improvement",
-    "pair_differences",
-    "summary",
-]
-
 # For each extractor of the paper, the method with CAFE and its baseline.
 PAIRS = {name: (f"cafe+{name}", name) for name in ("pca", "nmf", "ica")}
 # Methods to compare, two at a time. Their difference is tested if both were run.
@@ -50,42 +41,11 @@ HYPOTHESES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Result of :func:`compare`; every table is a DataFrame.
+    """Result of :func:`compare`; each table is described by the function that computes it.
 
-    Parameters
-    ----------
-    means : DataFrame
-        Mean of each cell, see :func:`cell_means`.
-    cells : DataFrame
-        Comparison of the cells with the published ones, see :func:`against_published`.
-    agreement : DataFrame
-        Summary of this comparison by group, see :func:`agreement`.
-    pairs : DataFrame
-        Difference between CAFE and its baseline for each configuration and extractor, see
-        :func:`pair_differences`.
-    configurations : DataFrame
-        Whether CAFE wins each configuration, see :func:`configurations_won`.
-    tests : DataFrame
-        Paired tests over the configurations, see
-        :func:`~reproduction.ranking.paired_tests`.
-    improvement : DataFrame
-        Mean gain of CAFE by noise level, noise scale and data set, see :func:`improvement`.
-    ranking : Ranking or None
-        Ranks of all methods over the configurations; None if no configuration has a version
-        that all methods completed.
-    paper_ranking : Ranking or None
-        Ranks of the paper's methods, computed from the results.
-    published_ranking : Ranking
-        Ranks of the paper's methods, computed from its tables.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import compare
-    >>> from reproduction.paper.published import published
-    >>> runs = published().rename(columns={"mean_ari": "ari"})
-    >>> comparison = compare(runs.assign(version=0, status="done"))
-    >>> comparison.published_ranking.ranks.index[0]
-    'cafe+pca'
+    `ranking` ranks all methods over the configurations; it is None if no configuration has a
+    version that all methods completed. `paper_ranking` ranks the methods of the paper by the
+    results, and `published_ranking` by the paper's tables.
     """
 
     means: pd.DataFrame
@@ -103,26 +63,8 @@ class Comparison:
 def compare(results: pd.DataFrame) -> Comparison:
     """Compare results with the paper, and the methods with each other.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
-        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
-        The results need not include all data sets, methods and versions.
-
-    Returns
-    -------
-    comparison : Comparison
-        All tables; see :func:`summary` for a short text.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import compare
-    >>> from reproduction.paper.published import published
-    >>> runs = published().rename(columns={"mean_ari": "ari"})
-    >>> comparison = compare(runs.assign(version=0, status="done"))
-    >>> int(comparison.configurations["won"].sum())
-    48
+    The results, see :func:`check_results`, need not include all data sets, methods and
+    versions.
     """
     results = check_results(results, "compare", need_done=True)
     cells = against_published(results)
@@ -147,35 +89,11 @@ def compare(results: pd.DataFrame) -> Comparison:
 def pair_differences(results: pd.DataFrame) -> pd.DataFrame:
     """Compute the difference between CAFE and its baseline in each configuration.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`compare`.
-
-    Returns
-    -------
-    pairs : DataFrame
-        One row per configuration and extractor (PCA, NMF and ICA), with these columns:
-
-        - `difference` : mean ARI with CAFE minus mean ARI without CAFE, over the versions that
-          both methods have;
-        - `standard_error` : standard error of this paired difference; missing if there is only
-          one version;
-        - `n` : the number of versions;
-        - `won` : whether the difference is above zero;
-        - `published_difference` : the difference of the means in the paper's tables;
-        - `shared` : whether the paper's tables have the same winner.
-
-        The last two are missing if the configuration is not in the paper.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import pair_differences
-    >>> from reproduction.paper.published import published
-    >>> runs = published().rename(columns={"mean_ari": "ari"})
-    >>> pairs = pair_differences(runs.assign(version=0, status="done"))
-    >>> pairs.groupby("extractor")["won"].sum().to_dict()
-    {'ica': 48, 'nmf': 48, 'pca': 48}
+    `difference` is the mean ARI with CAFE minus the mean ARI without CAFE, over the `n`
+    versions that both methods have. Its `standard_error` is missing if there is only one
+    version. `won` tells whether it is above zero, `published_difference` is the difference of
+    the means in the paper's tables, and `shared` tells whether they have the same winner. The
+    last two are missing if the configuration is not in the paper.
     """
     differences = _differences(_by_version(check_results(results, "pair_differences")))
     pairs = differences.groupby([*CONFIGURATION, "extractor"], sort=False)["difference"].agg(
@@ -197,28 +115,8 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
     six losses are the exceptions that the paper lists. However, the paper counts only five
     exceptions and therefore 22 wins at the lower level.
 
-    Parameters
-    ----------
-    pairs : DataFrame
-        Result of :func:`pair_differences`.
-
-    Returns
-    -------
-    configurations : DataFrame
-        One row per configuration: the number of `wins` of CAFE, the number of `pairs`, `won`
-        (whether CAFE wins more than half of the pairs), `published_won` (whether it does so in
-        the paper's tables) and `shared` (whether `won` and `published_won` agree). The last two
-        are missing if the configuration is not in the paper.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import configurations_won, pair_differences
-    >>> from reproduction.paper.published import published
-    >>> runs = published().rename(columns={"mean_ari": "ari"})
-    >>> pairs = pair_differences(runs.assign(version=0, status="done"))
-    >>> won = configurations_won(pairs)
-    >>> won.groupby("noise_level")["won"].sum().to_dict()
-    {0.2: 21, 0.4: 27}
+    `pairs` is the result of :func:`pair_differences`. `shared` tells whether the verdicts `won`
+    and `published_won` agree; both are missing if the configuration is not in the paper.
     """
     counted = pairs.assign(
         published_wins=pairs["published_difference"] > 0,
@@ -241,40 +139,12 @@ def configurations_won(pairs: pd.DataFrame) -> pd.DataFrame:
 def improvement(results: pd.DataFrame) -> pd.DataFrame:
     """Compute the mean gain of CAFE over its baseline by noise level, scale and data set.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`compare`.
+    `by` is the column that defines the groups, "all" for the group of all configurations. The
+    extractor "all" has the mean over the extractors. `published`, the mean difference in the
+    paper's tables, is missing if a configuration is not in the paper.
 
-    Returns
-    -------
-    table : DataFrame
-        One row per group of configurations and extractor, and one per group for the mean of
-        the extractors (`extractor` is "all"). The columns are:
-
-        - `by`, `group` : the column that defines the groups, and its value in this group;
-          `by` is "all" for the group of all configurations;
-        - `extractor` : the extractor, or "all";
-        - `configurations` : the number of configurations in the group;
-        - `difference`, `standard_error` : CAFE minus its baseline, averaged over the
-          configurations, and its standard error;
-        - `published` : the mean difference in the paper's tables; missing if a configuration
-          is not in the paper.
-
-    Notes
-    -----
     The standard error accounts for the random noise; the configurations are taken as fixed. It
     is missing if a configuration has a single version.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import improvement
-    >>> from reproduction.paper.published import published
-    >>> runs = published().rename(columns={"mean_ari": "ari"})
-    >>> table = improvement(runs.assign(version=0, status="done"))
-    >>> by_level = table.query("by == 'noise_level' and extractor == 'all'")
-    >>> by_level["difference"].round(3).tolist()
-    [0.046, 0.154]
     """
     gains = _differences(_by_version(check_results(results, "improvement")), with_mean=True)
     theirs = _differences(_published_table(), with_mean=True)
@@ -305,27 +175,7 @@ def improvement(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(comparison: Comparison) -> str:
-    """Summarise a comparison in about a dozen lines of plain text.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        Result of :func:`compare`.
-
-    Returns
-    -------
-    text : str
-        Lines of at most 100 characters.
-
-    Examples
-    --------
-    >>> from reproduction.paper.compare import compare, summary
-    >>> from reproduction.paper.published import published
-    >>> runs = published().query("method in ('pca', 'cafe+pca')")
-    >>> runs = runs.rename(columns={"mean_ari": "ari"}).assign(version=0, status="done")
-    >>> print(summary(compare(runs)).splitlines()[0])
-    2 methods in 54 configurations, 1 version per cell; no run failed.
-    """
+    """Summarise a comparison in about a dozen lines of plain text."""
     lines = [_say_runs(comparison.means), *_say_agreement(comparison)]
     lines += [*_say_wins(comparison), *_say_improvement(comparison.improvement)]
     lines += [*_say_tests(comparison.tests), *_say_ranks(comparison)]

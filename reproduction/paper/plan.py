@@ -51,27 +51,11 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """Exponents and numbers of starts of the methods.
+    """Exponents and numbers of starts of the methods."""
 
-    Parameters
-    ----------
-    n_init : int, default=50
-        Number of starts of NMF, ICA, the autoencoder, and mwk-means at each exponent.
-    kmeans_n_init : int, default=100
-        Number of random starts of k-means.
-    exponents : tuple of float, default=(1.1, 1.5, 2.0, 3.0)
-        Exponents of mwk-means to choose from.
-
-    Examples
-    --------
-    >>> from reproduction.paper.plan import Settings
-    >>> Settings(n_init=5).kmeans_n_init
-    100
-    """
-
-    n_init: int = 50
+    n_init: int = 50  # of NMF, ICA, the autoencoder, and mwk-means at each exponent
     kmeans_n_init: int = 100
-    exponents: tuple[float, ...] = (1.1, 1.5, 2.0, 3.0)
+    exponents: tuple[float, ...] = (1.1, 1.5, 2.0, 3.0)  # mwk-means chooses among them
 
 
 QUICK = Settings(n_init=5, kmeans_n_init=10)
@@ -79,38 +63,13 @@ QUICK = Settings(n_init=5, kmeans_n_init=10)
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of an experiment: every method on every noisy data set.
-
-    Parameters
-    ----------
-    datasets : sequence of str, default=all nine
-        Names as in :func:`cafelearn.datasets.names`.
-    methods : sequence of str, default=all eleven
-        Names as in ``METHODS``.
-    levels : sequence of float, default=(0.2, 0.4)
-        Noise levels: shares of the (class, feature) pairs to which noise is added.
-    scales : sequence of float, default=(1.0, 2.0, 5.0)
-        Noise scales: standard deviations of the noise, in units of the feature's range.
-    versions : int, default=20
-        Number of noisy versions of each data set at each level and scale.
-    settings : Settings, default=Settings()
-        Exponents and numbers of starts of the methods.
-
-    Examples
-    --------
-    >>> from reproduction.paper.plan import Plan
-    >>> plan = Plan(datasets=["iris"], methods=["pca", "cafe+pca"], versions=2)
-    >>> len(plan.samples()), len(plan)
-    (12, 24)
-    >>> str(plan.samples()[0])
-    'iris/0.2/1/0'
-    """
+    """The runs of an experiment: every method on every noisy data set."""
 
     datasets: tuple[str, ...] = field(default_factory=datasets.names)
     methods: tuple[str, ...] = METHODS
-    levels: tuple[float, ...] = LEVELS
-    scales: tuple[float, ...] = SCALES
-    versions: int = VERSIONS
+    levels: tuple[float, ...] = LEVELS  # shares of the (class, feature) pairs with noise
+    scales: tuple[float, ...] = SCALES  # standard deviations, in ranges of the feature
+    versions: int = VERSIONS  # of each data set at each level and scale
     settings: Settings = Settings()
 
     def __post_init__(self):

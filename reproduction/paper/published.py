@@ -6,21 +6,11 @@ k-Means": mean and standard deviation of the adjusted Rand index (ARI) over 20 n
 """
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-
-__all__ = [
-    "against_published",
-    "agreement",
-    "cell_means",
-    "check_results",
-    "name_group",
-    "paper_methods",
-    "published",
-]
 
 # Columns that identify a configuration; the paper has 9 x 2 x 3 = 54 configurations.
 CONFIGURATION = ["dataset", "noise_level", "noise_scale"]
@@ -34,82 +24,32 @@ STD_ROUNDING = 0.01**2 / 12
 
 
 def published() -> pd.DataFrame:
-    """Return the 432 cells of the paper's Tables 1 and 2.
+    """Return the 432 cells of the paper's Tables 1 and 2, in their order.
 
-    Returns
-    -------
-    cells : DataFrame
-        One row per cell, in the order of the tables, with the columns `dataset`,
-        `noise_level`, `noise_scale`, `method`, `mean_ari` (rounded to three decimals) and
-        `std_ari` (rounded to two).
-
-    Examples
-    --------
-    >>> from reproduction.paper.published import published
-    >>> cells = published()
-    >>> len(cells)
-    432
-    >>> cells.query("dataset == 'iris' and noise_level == 0.4 and noise_scale == 1").iloc[3]
-    dataset            iris
-    noise_level         0.4
-    noise_scale         1.0
-    method         cafe+pca
-    mean_ari          0.649
-    std_ari             0.2
-    Name: 387, dtype: object
+    `mean_ari` is rounded to three decimals and `std_ari` to two.
     """
     return _published().copy()
 
 
 @cache
 def _published():
-    path = files("reproduction.paper") / "published_tables.csv"
-    with path.open("r", encoding="utf-8") as file:
-        return pd.read_csv(file).astype({"noise_scale": np.float64})
+    table = pd.read_csv(Path(__file__).with_name("published_tables.csv"))
+    return table.astype({"noise_scale": np.float64})
 
 
 @cache
 def paper_methods() -> tuple[str, ...]:
-    """Return the eight methods of the paper, in the order of the columns of its tables.
-
-    Returns
-    -------
-    methods : tuple of str
-        Their names.
-
-    Examples
-    --------
-    >>> from reproduction.paper.published import paper_methods
-    >>> paper_methods()[2:4]
-    ('pca', 'cafe+pca')
-    """
+    """Return the eight methods of the paper, in the order of the columns of its tables."""
     return tuple(_published()["method"].unique())
 
 
 def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -> pd.DataFrame:
     """Validate results and convert their types.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, with the columns `dataset`, `noise_level`, `noise_scale`, `version`,
-        `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are optional.
-    caller : str
-        Name of the caller for error messages.
-    need_done : bool, default=False
-        Whether to raise if no run is done and has an `ari`.
-
-    Returns
-    -------
-    results : DataFrame
-        A copy with these nine columns, in which failed runs have no `ari` and no `nmi`.
-
-    Examples
-    --------
-    >>> from reproduction.paper.published import check_results, published
-    >>> runs = published().assign(version=0, status="done")
-    >>> check_results(runs.rename(columns={"mean_ari": "ari"}), "example").shape
-    (432, 9)
+    `results` has one row per run, with the columns `dataset`, `noise_level`, `noise_scale`,
+    `version`, `method`, `status` ("done" or "failed") and `ari`; `nmi` and `seconds` are
+    optional. Failed runs get no `ari` and no `nmi`. With `need_done`, raise if no run has an
+    `ari`.
     """
     needed = [*CELL, "version", "status", "ari"]
     absent = [name for name in needed if name not in results.columns]
@@ -138,28 +78,7 @@ def check_results(results: pd.DataFrame, caller: str, need_done: bool = False) -
 def cell_means(results: pd.DataFrame) -> pd.DataFrame:
     """Compute the mean and the standard deviation of each cell over its noisy versions.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`check_results`.
-
-    Returns
-    -------
-    cells : DataFrame
-        One row per data set, noise level, noise scale and method, with the columns `mean_ari`,
-        `std_ari` (missing for a single version), `n` (number of versions with an ARI),
-        `failed` (number of versions without an ARI), `mean_nmi` and `mean_seconds`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.paper.published import cell_means
-    >>> results = pd.DataFrame({
-    ...     "dataset": "iris", "noise_level": 0.2, "noise_scale": 1, "version": [0, 1, 2],
-    ...     "method": "pca", "status": ["done", "done", "failed"], "ari": [0.5, 0.7, None]})
-    >>> cell_means(results)[["method", "mean_ari", "std_ari", "n", "failed"]].round(3)
-      method  mean_ari  std_ari  n  failed
-    0    pca       0.6    0.141  2       1
+    `n` is the number of versions with an ARI, `failed` the number of versions without.
     """
     runs = check_results(results, "cell_means")
     return runs.groupby(CELL, sort=False, as_index=False).agg(
@@ -173,23 +92,11 @@ def cell_means(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_published(results: pd.DataFrame) -> pd.DataFrame:
-    """Compare each cell with the published value.
+    """Compare each cell that is also in the paper with the published value, in its order.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`check_results`.
+    `ours` and `ours_std` are the mean and the standard deviation of the results, `published`
+    and `published_std` those of the paper; `n` and `failed` are as in :func:`cell_means`.
 
-    Returns
-    -------
-    cells : DataFrame
-        One row per cell that is also in the paper, in the paper's order. `ours` and `ours_std`
-        are the mean and the standard deviation of the results, `published` and `published_std`
-        those of the paper; `n` and `failed` are as in :func:`cell_means`; `z` and
-        `degrees_of_freedom` are explained below.
-
-    Notes
-    -----
     z is the difference of the means divided by its standard error, the square root of
     ``ours_std**2 / n + (published_std**2 + 0.01**2 / 12) / 20 + 0.001**2 / 12``. The terms
     with 12 are the variances of the rounding errors of the published standard deviation and
@@ -198,16 +105,6 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
     If both means estimate the same number, z approximately follows Student's t distribution
     with Welch's `degrees_of_freedom`. With few versions, this distribution differs noticeably
     from the normal distribution.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.paper.published import against_published, published
-    >>> cell = published().head(1).assign(status="done")
-    >>> results = pd.concat(cell.assign(version=v, ari=0.1 * v) for v in range(3))
-    >>> against_published(results)[["ours", "n", "published", "z"]].round(3)
-       ours  n  published      z
-    0   0.1  3      0.032  1.068
     """
     ours = cell_means(results).rename(columns={"mean_ari": "ours", "std_ari": "ours_std"})
     theirs = published().rename(columns={"mean_ari": "published", "std_ari": "published_std"})
@@ -226,38 +123,11 @@ def against_published(results: pd.DataFrame) -> pd.DataFrame:
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     """Summarise the deviations from the published means, over all cells and by group.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        Result of :func:`against_published`.
-
-    Returns
-    -------
-    table : DataFrame
-        One row for all cells, then one for each method, each data set, each noise level and
-        each noise scale. Cells without a z are left out. The columns are:
-
-        - `by`, `group` : the column that defines the groups, and its value in this group;
-          `by` is "all" in the first row;
-        - `cells` : the number of cells;
-        - `within_2` : the share of cells with ``abs(z) <= 2``;
-        - `expected` : the share expected of a repetition of the paper's experiment;
-        - `rms_z` : the root mean square of z, slightly above 1 for such a repetition;
-        - `mean_difference` : the mean of `ours` minus `published`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.paper.published import (
-    ...     against_published, agreement, published)
-    >>> cells = published().assign(status="done")
-    >>> results = pd.concat(
-    ...     cells.assign(version=v, ari=cells["mean_ari"] + shift)
-    ...     for v, shift in enumerate([-0.1, 0.1]))
-    >>> agreement(against_published(results)).round(2).iloc[:2, :5]
-           by        group  cells  within_2  expected
-    0     all                 432       1.0      0.73
-    1  method  autoencoder     54       1.0      0.72
+    `cells` is the result of :func:`against_published`; cells without a z are left out. `by` is
+    the column that defines the groups, and `group` its value; in the first row, `by` is "all".
+    `within_2` is the share of cells with ``abs(z) <= 2``, and `expected` the share expected of
+    a repetition of the paper's experiment, for which `rms_z`, the root mean square of z, would
+    be slightly above 1. `mean_difference` is the mean of `ours` minus `published`.
     """
     measured = cells[cells["z"].notna()]
     rows = [{"by": "all", "group": "", **_agreement(measured)}]
@@ -268,24 +138,7 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def name_group(value: object) -> str:
-    """Format a data set, method, noise level or noise scale as text.
-
-    Parameters
-    ----------
-    value : str or float
-        The value.
-
-    Returns
-    -------
-    name : str
-        The text; numbers have no trailing zeros.
-
-    Examples
-    --------
-    >>> from reproduction.paper.published import name_group
-    >>> name_group(5.0), name_group("iris")
-    ('5', 'iris')
-    """
+    """Format a data set, method, noise level or noise scale; numbers have no trailing zeros."""
     return value if isinstance(value, str) else f"{value:g}"
 
 

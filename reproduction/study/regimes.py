@@ -48,45 +48,26 @@ class Case(NamedTuple):
 
 
 def case_data(case: Case) -> Labelled:
-    """Make the data of a case.
+    """Make the data of a case; rows of class -1 do not count in the scores.
 
-    Parameters
-    ----------
-    case : Case
-        Data set, regime and version. The regimes are as follows; all but "clean" leave out
-        constant features.
+    The regimes are as follows; all but "clean" leave out constant features.
 
-        - "clean": the original data.
-        - "pairs LEVEL/SCALE": the paper's noise on jittered cells, see
-          :func:`~cafelearn.datasets.corrupt`. Every cell is first moved by at most 1% of the
-          range of its feature; otherwise the noise would leak the classes.
-        - "resampled": the cells of 40% of the (class, feature) pairs are drawn anew from all
-          values of the feature. A drawn value that is unique in its feature is moved like a
-          jittered cell, so that it stays unique.
-        - "columns": columns of uniform noise are appended, as many as there are features.
-        - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of
-          the feature's range, is added to 40% of the (class, feature) pairs, on jittered
-          cells.
-        - "zeros": in 40% of the (class, feature) pairs, each value is replaced, with
-          probability 1/2, by the smallest value of the feature. Then every cell is jittered.
-        - "outliers": 5% additional rows, uniform between the extremes of each feature, are
-          appended; their class is -1.
-        - "generated": the data set is the name of a generator, which draws the rows. The
-          version determines its random numbers.
-
-    Returns
-    -------
-    data : Labelled
-        The rows `X` and their classes `y`. Class -1 marks additional rows, which do not count
-        in the scores.
-
-    Examples
-    --------
-    >>> from reproduction.study.regimes import Case, case_data
-    >>> case_data(Case("iris", "columns", 0)).X.shape
-    (150, 8)
-    >>> case_data(Case("iris", "outliers", 0)).X.shape
-    (158, 4)
+    - "clean": the original data.
+    - "pairs LEVEL/SCALE": the paper's noise on jittered cells, see
+      :func:`~cafelearn.datasets.corrupt`. Every cell is first moved by at most 1% of the range
+      of its feature; otherwise the noise would leak the classes.
+    - "resampled": the cells of 40% of the (class, feature) pairs are drawn anew from all values
+      of the feature. A drawn value that is unique in its feature is moved like a jittered cell,
+      so that it stays unique.
+    - "columns": columns of uniform noise are appended, as many as there are features.
+    - "heavy": noise from Student's t distribution with 2 degrees of freedom, in units of the
+      feature's range, is added to 40% of the (class, feature) pairs, on jittered cells.
+    - "zeros": in 40% of the (class, feature) pairs, each value is replaced, with probability
+      1/2, by the smallest value of the feature. Then every cell is jittered.
+    - "outliers": 5% additional rows, uniform between the extremes of each feature, are
+      appended; their class is -1.
+    - "generated": the data set is the name of a generator, which draws the rows. The version
+      determines its random numbers.
     """
     if case.regime == "generated":
         make = {**GENERATORS, **WORLDS}[case.dataset]
@@ -133,26 +114,7 @@ def _disturb(X, y, regime, rng):
 
 
 def unique_cells(X: np.ndarray) -> np.ndarray:
-    """Tell which cells hold a value that no other row has in the same column.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The rows.
-
-    Returns
-    -------
-    unique : ndarray of bool of shape (n_samples, n_features)
-        True for cells with a unique value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.regimes import unique_cells
-    >>> unique_cells(np.array([[1.0, 5.0], [1.0, 6.0]]))
-    array([[False,  True],
-           [False,  True]])
-    """
+    """Tell which cells hold a value that no other row has in the same column."""
     return np.column_stack([~pd.Series(column).duplicated(keep=False) for column in X.T])
 
 
@@ -161,23 +123,6 @@ def unique_patterns(X: np.ndarray) -> np.ndarray:
 
     This "trivial rule" looks at no value. If it finds classes in noisy data that it does not
     find in the clean data, the noise leaks them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The rows.
-
-    Returns
-    -------
-    labels : ndarray of int of shape (n_samples,)
-        The group of each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.regimes import unique_patterns
-    >>> unique_patterns(np.array([[1.0, 5.0], [1.0, 6.0], [2.0, 7.0]]))
-    array([0, 0, 1])
     """
     return np.unique(unique_cells(X), axis=0, return_inverse=True)[1].ravel()
 

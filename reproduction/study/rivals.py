@@ -56,24 +56,7 @@ class Found(NamedTuple):
 
 
 def missing_method(name: str) -> str:
-    """Return how to install what an optional method needs; "" if nothing is missing.
-
-    Parameters
-    ----------
-    name : str
-        Name as in ``STUDY_METHODS``.
-
-    Returns
-    -------
-    words : str
-        What the method needs.
-
-    Examples
-    --------
-    >>> from reproduction.study.rivals import missing_method
-    >>> missing_method("ward")
-    ''
-    """
+    """Return how to install what an optional method needs; "" if nothing is missing."""
     if name == "stepmix" and find_spec("stepmix") is None:
         return "the package stepmix: pip install stepmix"
     if name == "mclust" and not r_has("mclust"):
@@ -82,33 +65,7 @@ def missing_method(name: str) -> str:
 
 
 def cluster(method: str, X: np.ndarray, k: int, seed: int, n_init: int | None = None) -> Found:
-    """Cluster rows with one of the ``RIVALS``.
-
-    Parameters
-    ----------
-    method : str
-        Name of the method, a key of ``RIVALS``.
-    X : ndarray of shape (n_samples, n_features)
-        The rows. Each method scales them.
-    k : int
-        Number of clusters; HDBSCAN and "trivial" find their own.
-    seed : int
-        Seed of the random numbers.
-    n_init : int, default=None
-        Number of starts; ``None`` means 20 for k-means and 5 for mixtures.
-
-    Returns
-    -------
-    found : Found
-        The `labels`, and the `choice` of the method among several models.
-
-    Examples
-    --------
-    >>> from cafelearn.datasets import load
-    >>> from reproduction.study.rivals import cluster
-    >>> cluster("gmm-bic", load("iris").data, 3, seed=0).choice
-    'full'
-    """
+    """Cluster rows with one of the ``RIVALS``."""
     needed = missing_method(method)
     if needed:
         raise ImportError(f"The method {method} needs {needed}.")

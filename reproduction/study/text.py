@@ -41,51 +41,12 @@ CLOSE = 0.02
 
 
 def study_label(name: str) -> str:
-    """Return the label of a method of the study in tables and figures.
-
-    Parameters
-    ----------
-    name : str
-        Name as in ``STUDY_METHODS``.
-
-    Returns
-    -------
-    label : str
-        The label; unknown names are returned unchanged.
-
-    Examples
-    --------
-    >>> from reproduction.study.text import study_label
-    >>> study_label("gmm-diag")
-    'Gaussian mixture, diagonal'
-    """
+    """Return the label of a method of the study in tables and figures."""
     return METHOD_LABELS.get(name, name)
 
 
 def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Summarise the study in a few tables.
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`~reproduction.study.run.read_study`.
-
-    Returns
-    -------
-    tables : dict of str to DataFrame
-        Mean scores by regime for each task, average ranks, and median seconds. Tables of
-        tasks that were not run are left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.study.text import summarise
-    >>> results = pd.DataFrame({
-    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
-    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
-    >>> list(summarise(results))
-    ['Mean ARI of the labels', 'Average ranks']
-    """
+    """Summarise the study in a few tables."""
     tables, ranks = {}, {}
     for task, name in SCORE_LABELS.items():
         means = by_regime(results, task)
@@ -104,31 +65,7 @@ def summarise(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def render(results: pd.DataFrame) -> str:
-    r"""Render all tables of the study in Markdown.
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`~reproduction.study.run.read_study`. The results need not
-        include all data sets, regimes, methods and versions.
-
-    Returns
-    -------
-    text : str
-        The tables, and a line with the number of failed runs.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.study.text import render
-    >>> results = pd.DataFrame({
-    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
-    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
-    >>> print(*render(results).splitlines()[2:5], sep="\n")
-    | regime | CAFE, paper settings | CAFE |
-    | --- | --- | --- |
-    | clean | 0.200 | **0.600** |
-    """
+    r"""Render all tables of the study in Markdown."""
     checked = check_study(results, "render")
     failed = checked.loc[checked["status"] == "failed", "method"]
     parts = []

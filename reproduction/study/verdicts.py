@@ -25,29 +25,6 @@ def rank_answers(results: pd.DataFrame, task: str = "labels") -> Ranking | None:
     """Rank the methods over the configurations.
 
     "trivial", which does not cluster, is left out.
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`~reproduction.study.run.read_study`.
-    task : {"labels", "features"}, default="labels"
-        Task of the runs.
-
-    Returns
-    -------
-    ranking : Ranking or None
-        Average ranks and critical difference; None if no configuration has scores of all
-        methods.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.study.verdicts import rank_answers
-    >>> results = pd.DataFrame({
-    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
-    ...     "method": ["paper", "cafe"], "status": "done", "ari": [0.2, 0.6]})
-    >>> rank_answers(results).ranks.to_dict()
-    {'cafe': 1.0, 'paper': 2.0}
     """
     means = configuration_means(results, task).drop(columns=ASIDE, errors="ignore").dropna()
     return rank_methods(means) if means.size else None
@@ -57,31 +34,6 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
     """Find the best method of each configuration, and how far CAFE is behind it.
 
     "trivial", which does not cluster, is left out.
-
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`~reproduction.study.run.read_study`.
-    task : {"labels", "features"}, default="labels"
-        Task of the runs.
-
-    Returns
-    -------
-    table : DataFrame
-        One row per configuration: `dataset`, `regime`, the `best` method (of tied methods, the
-        first in ``STUDY_METHODS``), its `score`, the score of CAFE (`cafe`), and the
-        difference of the two scores (`behind`).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.study.verdicts import winners
-    >>> results = pd.DataFrame({
-    ...     "dataset": "iris", "regime": "clean", "version": 0, "task": "labels",
-    ...     "method": ["gmm-full", "cafe"], "status": "done", "ari": [0.9, 0.75]})
-    >>> winners(results).round(3)
-      dataset regime      best  score  cafe  behind
-    0    iris  clean  gmm-full    0.9  0.75    0.15
     """
     means = configuration_means(results, task).drop(columns=ASIDE, errors="ignore")
     if not means.size:
@@ -95,28 +47,9 @@ def winners(results: pd.DataFrame, task: str = "labels") -> pd.DataFrame:
 def must_hold(results: pd.DataFrame) -> pd.DataFrame:
     """Compare the scores of CAFE's defaults with required values.
 
-    Parameters
-    ----------
-    results : DataFrame
-        One row per run, see :func:`~reproduction.study.run.read_study`.
-
-    Returns
-    -------
-    table : DataFrame
-        One row per requirement: a description of the quantity (`what`), its `value`, the
-        smallest value allowed (`bar`), and whether the requirement is met (`holds`).
-        Requirements for which runs are missing are left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from reproduction.study.verdicts import must_hold
-    >>> results = pd.DataFrame({
-    ...     "dataset": "digits", "regime": "clean", "version": 0, "task": "labels",
-    ...     "method": ["cafe"], "status": "done", "ari": 0.6})
-    >>> must_hold(results)[["what", "value", "bar", "holds"]]
-                        what  value  bar  holds
-    0  ARI on digits, clean    0.6  0.6   True
+    Each row has a description of the quantity (`what`), its `value`, the smallest value allowed
+    (`bar`), and whether the requirement is met (`holds`). Requirements for which runs are
+    missing are left out.
     """
     means = {task: configuration_means(results, task) for task in STUDY_METHODS}
 

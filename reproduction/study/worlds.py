@@ -43,26 +43,6 @@ def make_correlated(rng: np.random.Generator, correlation: float) -> World:
 
     Within a cluster, any two features have this correlation or its negative. The signs differ
     by cluster in half of the worlds.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    correlation : float
-        Absolute correlation, at least 0 and less than 1.
-
-    Returns
-    -------
-    world : World
-        The rows `X`, their classes `y` and the labels `ideal`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.worlds import make_correlated
-    >>> X, y, ideal = make_correlated(np.random.default_rng(0), 0.9)
-    >>> int(abs(np.corrcoef(X[y == 0], rowvar=False)).min() > 0.8)
-    1
     """
     k, m = int(rng.integers(3, 6)), int(rng.integers(4, 9))
     y = _even_classes(rng, k)
@@ -82,30 +62,7 @@ def make_correlated(rng: np.random.Generator, correlation: float) -> World:
 
 
 def make_spreads(rng: np.random.Generator, ratio: float) -> World:
-    """Generate round Gaussian clusters of different spreads.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    ratio : float
-        Ratio of the largest and the smallest standard deviation; the others lie between, at
-        equal ratios.
-
-    Returns
-    -------
-    world : World
-        The rows `X`, their classes `y` and the labels `ideal`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.worlds import make_spreads
-    >>> X, y, ideal = make_spreads(np.random.default_rng(0), 8)
-    >>> spreads = [float(X[y == l].std(axis=0).mean()) for l in (0, y.max())]
-    >>> round(spreads[1] / spreads[0])
-    8
-    """
+    """Generate round Gaussian clusters; `ratio` is that of the largest and smallest spread."""
     k, m = int(rng.integers(3, 6)), int(rng.integers(4, 9))
     y = _even_classes(rng, k)
     spread = ratio ** np.linspace(0, 1, k)
@@ -122,26 +79,6 @@ def make_tails(rng: np.random.Generator, degrees: float) -> World:
 
     In half of the worlds each value has its own tail; in the others, rows as a whole are far
     from their centre (the multivariate t distribution).
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    degrees : float
-        Degrees of freedom.
-
-    Returns
-    -------
-    world : World
-        The rows `X`, their classes `y` and the labels `ideal`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.worlds import make_tails
-    >>> X, y, ideal = make_tails(np.random.default_rng(0), 3)
-    >>> bool(abs(X - np.median(X, axis=0)).max() > 10)
-    True
     """
     k, m = int(rng.integers(3, 6)), int(rng.integers(4, 9))
     y = _even_classes(rng, k)
@@ -159,28 +96,7 @@ def make_tails(rng: np.random.Generator, degrees: float) -> World:
 
 
 def make_sizes(rng: np.random.Generator, share: float) -> World:
-    """Generate round Gaussian clusters, one of which is small.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    share : float
-        Share of the rows in the smallest cluster; the others are of equal size.
-
-    Returns
-    -------
-    world : World
-        The rows `X`, their classes `y` and the labels `ideal`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.worlds import make_sizes
-    >>> X, y, ideal = make_sizes(np.random.default_rng(0), 0.03)
-    >>> int((y == 0).sum())
-    18
-    """
+    """Generate round Gaussian clusters, one of which has this share of the rows."""
     k, m = 3, int(rng.integers(4, 9))
     small = round(share * N_ROWS)
     y = np.append(np.zeros(small, dtype=np.int64), 1 + np.arange(N_ROWS - small) % (k - 1))
@@ -194,25 +110,7 @@ def make_sizes(rng: np.random.Generator, share: float) -> World:
 
 
 def make_wide(rng: np.random.Generator) -> World:
-    """Generate 200 rows with 100 features, 10 of which differ between 2 to 4 clusters.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    world : World
-        The rows `X`, their classes `y` and the labels `ideal`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from reproduction.study.worlds import make_wide
-    >>> make_wide(np.random.default_rng(0)).X.shape
-    (200, 100)
-    """
+    """Generate 200 rows with 100 features, 10 of which differ between 2 to 4 clusters."""
     k, n = int(rng.integers(2, 5)), 200
     y = rng.permutation(np.arange(n) % k)
     centers = np.zeros((k, 100))
