@@ -11,11 +11,14 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._cafe import CAFE
 from cafelearn._labels import is_mixture
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._profiles import amount_in, feature_names, percent, variable_names
-from cafelearn._tabular import TabularCAFE
+from cafelearn._profiles import (
+    ProfileMixin,
+    amount_in,
+    feature_names,
+    percent,
+    variable_names,
+)
 from cafelearn._typing import Estimator, MatrixLike
 from cafelearn._validation import check_data
 from cafelearn._variables import variable_codes
@@ -324,14 +327,14 @@ def _by_variable(found, codes, variables):
 
 def _place(estimator, X, row):
     """Return the clustering model, the scaler, the row, the scaled row and feature names."""
-    if not isinstance(estimator, CAFE | TabularCAFE | MinkowskiWeightedKMeans):
+    if not isinstance(estimator, ProfileMixin):
         raise TypeError(
             "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
             f"{type(estimator).__name__}."
         )
     check_is_fitted(estimator)
     one = _one_row(X, row)
-    if isinstance(estimator, TabularCAFE):
+    if hasattr(estimator, "cafe_"):
         one, estimator = estimator.encode(one), estimator.cafe_
     values = np.asarray(one, dtype=np.float64)[0]
     names = feature_names(estimator)
@@ -343,7 +346,7 @@ def _place(estimator, X, row):
             check_data(estimator, one, reset=False, gaps=True),
             names,
         )
-    if isinstance(estimator, CAFE):
+    if hasattr(estimator, "model_"):
         scaled = estimator._checked(one)
         return estimator.model_, estimator.scaler_, values, scaled, names
     return estimator, None, values, one, names
