@@ -586,17 +586,6 @@ def test_demo(cafe, tmp_path):
     assert cafe("demo", "--out", tmp_path)[0] == 2
 
 
-def test_bench(cafe):
-    code, out, _ = cafe("bench", "--rows", 500, "--features", 4, "--clusters", 3, "--json")
-    facts = json.loads(out)
-    assert code == 0
-    assert [found["p"] for found in facts["mwk_means"]] == [2.0, 1.1, 1.5, 3.0]
-    for found in facts["mwk_means"]:
-        assert found["ratio"] == pytest.approx(found["seconds"] / facts["lloyd_seconds"])
-        assert 0 < found["seconds"] < 10
-    assert cafe("bench", "--rows", 100, "--clusters", 101)[0] == 2
-
-
 def test_many_columns(tmp_path, cafe):
     rng = np.random.default_rng(0)
     path = tmp_path / "wide.csv"

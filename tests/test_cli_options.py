@@ -1,7 +1,6 @@
-"""Options of the command: commas, suffixes, suggestions, remarks; and how bench measures."""
+"""Options of the command: commas, suffixes, suggestions and remarks."""
 
 import json
-import time
 from copy import copy
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from cafelearn.cli import main
-from cafelearn.cli.bench import per_iteration
 from cafelearn.cli.options import column_names, split_commas
 from cafelearn.persistence import load_model, save_model
 
@@ -305,34 +303,3 @@ def test_too_few_rows(tmp_path, cafe):
     code, _, err = cafe("fit", path, "-k", 3)
     assert code == 2
     assert "as many rows as clusters" in err
-
-
-class Slow:
-    """A model whose first fit to many rows compiles for 200 ms; an iteration takes 2 ms."""
-
-    compiled = False
-
-    def __init__(self, max_iter):
-        self.max_iter = max_iter
-
-    def fit(self, X):
-        if len(X) > 100 and not Slow.compiled:
-            Slow.compiled = True
-            time.sleep(0.2)
-        time.sleep(0.005 + 0.002 * self.max_iter)
-        self.n_iter_ = self.max_iter
-
-
-def test_bench_does_not_count_compilation():
-    Slow.compiled = False
-    found = per_iteration({"slow": (Slow, 9)}, np.zeros((200, 2)), rounds=2)
-    assert 0.0015 < found["slow"] < 0.004
-
-
-def test_bench_takes_fits_that_stop_early():
-    class Once(Slow):
-        def fit(self, X):
-            super().fit(X)
-            self.n_iter_ = 1
-
-    assert per_iteration({"once": (Once, 3)}, np.zeros((10, 2)), rounds=1)["once"] > 0.001

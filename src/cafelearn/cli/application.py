@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 # Each module has a function register(app) and delays slow imports until its command runs.
-for _name in ("demo", "fit", "place", "bench"):
+for _name in ("demo", "fit", "place"):
     if find_spec(f"cafelearn.cli.{_name}"):
         import_module(f"cafelearn.cli.{_name}").register(app)
 
