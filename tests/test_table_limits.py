@@ -7,15 +7,14 @@ import pandas as pd
 import pytest
 
 from cafelearn.cli import limits
-from cafelearn.cli.large_reading import read_large
-from cafelearn.cli.parquet_pages import pages_of
+from cafelearn.cli.large import open_large
 from cafelearn.cli.reading import read_table
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 ipc = pytest.importorskip("pyarrow.ipc")
 
-TOO_LARGE = r"was not read: it (has .* bytes and )?would need about .* GB"
+TOO_LARGE = r"was not read: it (has .* bytes and )?would need (about|more than) .* GB"
 
 
 def packed(path, head, unit, megabytes):
@@ -61,10 +60,14 @@ def test_cells_that_are_not_in_the_file(name, data, tmp_path):
         read_table(tmp_path / name)
 
 
+def long_list(values):
+    return pa.ListArray.from_arrays([0, len(values)], values)
+
+
 PARQUET = {
     "zeros": lambda: {f"c{v}": np.zeros(1_000_000) for v in range(60)},
-    "nulls": lambda: {"a": pa.nulls(60_000_000)},
-    "a long list": lambda: {"a": pa.array([[None] * 10_000_000], pa.list_(pa.int64()))},
+    "nulls": lambda: {"a": pa.nulls(60_000_000), "b": pa.nulls(60_000_000)},
+    "a long list": lambda: {"a": long_list(pa.nulls(60_000_000, pa.int64()))},
     "one long text": lambda: {"a": pa.array(["x" * 1_000_000] * 800)},
 }
 
@@ -84,7 +87,7 @@ def test_parquet_bombs_in_a_directory(columns, tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(table, path, compression="zstd", row_group_size=max(1, len(table)))
     with pytest.raises(ValueError, match=r"t\.parquet " + TOO_LARGE + r".* smaller row groups"):
-        read_large(tmp_path).frame.compute(scheduler="sync")
+        open_large(tmp_path).frame.compute(scheduler="sync")
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -103,7 +106,7 @@ def test_zarr_bombs(shape, chunks, zarr_format, tmp_path):
     options = {"shape": shape, "chunks": chunks, "dtype": "f8", "zarr_format": zarr_format}
     zarr.create_array(str(path), **options)
     with pytest.raises(ValueError, match=r"t\.zarr " + TOO_LARGE):
-        read_large(path)
+        open_large(path)
 
 
 def test_a_damaged_page_in_a_directory(tmp_path):
@@ -114,7 +117,7 @@ def test_a_damaged_page_in_a_directory(tmp_path):
     data[4:40] = b"\xff" * 36
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"t\.parquet cannot be read as parquet: ") as raised:
-        read_large(tmp_path).frame.compute(scheduler="sync")
+        open_large(tmp_path).frame.compute(scheduler="sync")
     assert "\n" not in str(raised.value)
 
 
@@ -139,9 +142,9 @@ def overlapping_views():
 
 FEATHER = {
     "zeros": lambda: np.zeros(60_000_000),
-    "nulls": lambda: pa.nulls(60_000_000),
+    "nulls": lambda: pa.nulls(120_000_000),
     "views of the same text": overlapping_views,
-    "a list of nulls": lambda: pa.ListArray.from_arrays([0, 60_000_000], pa.nulls(60_000_000)),
+    "a list of nulls": lambda: long_list(pa.nulls(120_000_000)),
 }
 
 
@@ -155,7 +158,7 @@ def test_feather_bombs(column, tmp_path):
 def test_runs_of_values_are_refused(tmp_path):
     ends, values = pa.array([300_000_000], pa.int64()), pa.array([1.5])
     feather(tmp_path / "t.feather", pa.RunEndEncodedArray.from_arrays(ends, values))
-    with pytest.raises(ValueError, match=r"unsupported column types: 'a' \(run_end"):
+    with pytest.raises(ValueError, match=TOO_LARGE):
         read_table(tmp_path / "t.feather")
 
 
@@ -180,8 +183,7 @@ def test_a_length_beyond_the_file_allocates_nothing(tmp_path):
     data[12:16] = (2**31 - 8).to_bytes(4, "little")
     path.write_bytes(data)
     before = pa.default_memory_pool().max_memory()
-    with pytest.raises(ValueError, match="cannot be read as feather"):
-        read_table(path)
+    assert read_table(path)["a"].tolist() == [1.0, 2.0]  # it is found by its footer
     assert pa.default_memory_pool().max_memory() - before < 2**20
 
 
@@ -212,7 +214,7 @@ def test_damaged_headers_of_npy_files(header, tmp_path):
     path = tmp_path / "t.npy"
     text = header + b"\n"
     path.write_bytes(b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text + bytes(64))
-    for read in (read_large, from_npy):
+    for read in (open_large, from_npy):
         with pytest.raises(ValueError, match=r"t\.npy cannot be read as an array: ") as raised:
             read(path)
         assert "\n" not in str(raised.value)
@@ -255,7 +257,7 @@ def test_sound_feather_files_are_read(compression, tmp_path):
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_pages_are_those_of_the_file(version, tmp_path):
+def test_sound_parquet_files_are_read(version, tmp_path):
     rng, path = np.random.default_rng(0), tmp_path / "t.parquet"
     frame = pd.DataFrame(
         {
@@ -268,17 +270,11 @@ def test_pages_are_those_of_the_file(version, tmp_path):
     frame.to_parquet(
         path, data_page_version=version, data_page_size=10_000, row_group_size=9_000
     )
-    metadata = parquet.read_metadata(path)
-    for number, (column, pages) in enumerate(pages_of(path, metadata, range(4))):
-        chunk = metadata.row_group(number // 4).column(column)
-        assert sum(page.n_values for page in pages) == chunk.num_values
-        # The size in the metadata includes that of the headers.
-        assert 0 < chunk.total_uncompressed_size - sum(page.size for page in pages) < 4096
     pd.testing.assert_frame_equal(read_table(path), frame)
 
 
 def test_a_table_larger_than_memory(tmp_path, monkeypatch):
-    pd.DataFrame({"a": np.zeros(100_000)}).to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr(limits, "memory", lambda: 2**19)
+    pd.DataFrame({"a": np.zeros(20_000_000)}).to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(limits, "memory", lambda: 2**26)
     with pytest.raises(ValueError, match="more than this computer's memory"):
         read_table(tmp_path / "t.parquet")

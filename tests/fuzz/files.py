@@ -17,7 +17,7 @@ from tests.fuzz.cases import MOST_CHANGES
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
 from cafelearn._tabular import TabularCAFE
-from cafelearn.cli.large_reading import is_large, read_large
+from cafelearn.cli.large import is_large, open_large
 from cafelearn.cli.reading import read_table
 from cafelearn.persistence import SCHEMA, ModelFileError, _pack, load_model
 
@@ -247,7 +247,7 @@ def run_table(case):
         path = Path(directory) / f"table{suffix}"
         path.write_bytes(data)
         try:
-            frame = read_large(path).frame.compute() if is_large(path) else read_table(path)
+            frame = open_large(path).frame.compute() if is_large(path) else read_table(path)
         except ValueError as error:
             outcome, findings = "refused", [*one_line(error)]
         else:

@@ -79,9 +79,8 @@ def _compare(run, X, y, seed, jobs):
 
     from cafelearn._cafe import CAFE
     from cafelearn._labels import answer_words
-    from cafelearn.cli.progress import warm_up, watch
+    from cafelearn.cli.progress import watch
 
-    warm_up(run)
     cafe = CAFE(len(CULTIVARS), n_jobs=jobs, random_state=seed)
     with watch(run):
         features = cafe.fit_transform(X)

@@ -1,6 +1,6 @@
 """cafe fit: fit CAFE to a table; write features, a model, a report and cluster profiles."""
 
-import time
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +9,7 @@ import typer
 
 from cafelearn._extractors import EXTRACTORS
 from cafelearn._selections import SELECTIONS
-from cafelearn._words import listed, suggestion
-from cafelearn.cli import options
+from cafelearn.cli import fitting, options
 from cafelearn.cli.candidates import method_settings, numbers_of_clusters
 from cafelearn.cli.session import session
 
@@ -226,26 +225,34 @@ def fit(
             drop=list(drop or ()),
             id_column=row_id,
         )
-        if is_large:
-            _fit_large(
-                run, estimator, data, scheduler, label, out, model, report, profile, force
-            )
-            return
-        frame, code, found = _read(run, data, reading)
-        _set_columns(estimator, frame, label)
-        described = _fit(run, estimator, frame, label)
-        estimator._reading = options.for_new_rows(reading, found)
-        files = _write_profile(described, profile, force)
-        _write(run, estimator, frame, label, data, code, out, model, report, force, files)
+        with _computing(is_large, scheduler, jobs):
+            if is_large:
+                fitted = fitting.fit_large(run, estimator, data, label, out, force)
+            else:
+                fitted = fitting.fit_table(run, estimator, data, reading, label, out, force)
+            fitting.tell(run, fitted)
+            files = {} if out is None else {"features": out}
+            files |= _write(fitted, data, model, report, profile, force)
+        run.facts["files"] = files
+        for what, path in files.items():
+            run.say(f"Wrote the {what} to {path}")
+
+
+def _computing(is_large, scheduler, jobs):
+    if not is_large:
+        return nullcontext()
+    from cafelearn.cli.parts import computing
+
+    return computing(scheduler, jobs)
 
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
     """Check all files before the computation; return whether the data is read with Dask."""
     from cafelearn._files import MODEL_SUFFIXES, PAGE_SUFFIXES, check_suffix
-    from cafelearn.cli.large_pass import check_features, check_scheduler
-    from cafelearn.cli.options import need
+    from cafelearn.cli.parts import check_features, check_scheduler
     from cafelearn.cli.writing import check_outputs, kind_of
 
+    need = options.need
     is_large = check_scheduler(data, scheduler)
     if is_large and out is not None:
         check_features(out, force, data=data)
@@ -265,35 +272,6 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
     return is_large
 
 
-def _set_columns(estimator, frame, label):
-    """Pass the column names given as options to the estimator.
-
-    Raise ValueError if --label or --id names no column of the table.
-    """
-    for option, name in (("--label", label), ("--id", estimator.id_column)):
-        if name is not None and name not in frame.columns:
-            raise ValueError(
-                f"{option} {name!r}: there is no such column"
-                f"{suggestion(name, frame.columns)}. The table has {listed(frame.columns)}."
-            )
-    dropped = options.column_names(estimator.drop, frame.columns)
-    estimator.set_params(
-        drop=[*dropped, *([label] if label else ())],
-        categorical=options.column_names(estimator.categorical, frame.columns),
-        numeric=options.column_names(estimator.numeric, frame.columns),
-    )
-
-
-def _read(run, data, reading):
-    from cafelearn.cli.reading import read_table
-
-    trace = {}
-    frame = read_table(data, reading, run.remark, trace)
-    run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
-    run.tell(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
-    return frame, trace["code"], trace.get("found", {})
-
-
 def _estimator(clusters, cafe, **columns):
     from cafelearn._cafe import CAFE
     from cafelearn._tabular import TabularCAFE
@@ -301,120 +279,16 @@ def _estimator(clusters, cafe, **columns):
     return TabularCAFE(CAFE(clusters, **cafe), **columns)
 
 
-def _fit_large(run, estimator, data, scheduler, label, out, model, report, profile, force):
-    from cafelearn.cli import large_fit as large
-    from cafelearn.cli.large_pass import computing, read
-    from cafelearn.cli.reading_code import large_code
-    from cafelearn.cli.remarks import remark_columns
-
-    with computing(scheduler, estimator.cafe.n_jobs):
-        table = read(run, data, run.tell, estimator.id_column)
-        _set_columns(estimator, table.frame, label)
-        described = large.fit(run, estimator, table, label, out, force)
-        few = table.frame.partitions[0].compute().head(1_000)
-        remark_columns(run, estimator, few, estimator.predict(few))
-        files = _write_profile(described, profile, force)
-        if out is not None:
-            files["features"] = out
-        if model is not None:
-            files["model"] = _save(estimator, model, force)
-        if report is not None:
-            rows, names, known = large.sample(
-                estimator, table, label, estimator.cafe.random_state
-            )
-            code = large_code(data, len(table.frame.columns))
-            files["report"] = _report(estimator, rows, names, known, data, code, report, force)
-            run.facts["report_rows"] = len(rows)
-    _say_files(run, files)
-
-
-def _fit(run, estimator, frame, label):
-    import numpy as np
-
-    from cafelearn.cli.progress import warm_up, watch
-    from cafelearn.cli.remarks import remark_columns
-    from cafelearn.cli.summary import (
-        agreement_with,
-        doubtful_below,
-        doubtful_rows,
-        facts_of,
-        findings_shown_here,
-        show_fit,
-    )
-
-    warm_up(run)
-    begin = time.perf_counter()
-    with watch(run), findings_shown_here():
-        estimator.fit(frame)
-    seconds = time.perf_counter() - begin
-    encoded = estimator.encode(frame)
-    remark_columns(run, estimator, frame, estimator.labels_)
-    labels, margin = estimator.labels_, estimator.cafe_.assignment_margin(encoded)
-    names = None if estimator.id_column is None else encoded.index
-    counts = np.bincount(labels, minlength=estimator.cafe_.n_clusters_)
-    profile = estimator.profile_frame(frame)
-    doubtful = doubtful_rows(labels, margin, doubtful_below(estimator.cafe_), names)
-    run.facts |= facts_of(estimator, counts, profile, *doubtful)
-    run.facts["seconds"] = round(seconds, 3)
-    if label is not None:
-        run.facts["label"] = agreement_with(estimator.labels_, frame[label])
-    show_fit(run, run.facts)
-    return profile
-
-
-def _write_profile(profile, path, force):
-    """Write the cluster profiles unless `path` is None; return a dict of the files written."""
-    if path is None:
-        return {}
+def _write(fitted, data, model, report, profile, force):
+    """Write the profiles, the model and the report; return a dict of the files written."""
     from cafelearn.cli.writing import write_table
-
-    return {"profile": write_table(profile, path, force)}
-
-
-def _write(run, estimator, frame, label, data, code, out, model, report, force, files):
-    if out is not None:
-        from cafelearn.cli.place import features_table, row_names
-        from cafelearn.cli.writing import write_table
-
-        names = row_names(estimator, frame)
-        table = features_table(estimator.cafe_, estimator.encode(frame), names)
-        files["features"] = write_table(table, out, force)
-    if model is not None:
-        files["model"] = _save(estimator, model, force)
-    if report is not None:
-        names = None if estimator.id_column is None else frame[estimator.id_column]
-        known = None if label is None else frame[label].to_numpy()
-        files["report"] = _report(estimator, frame, names, known, data, code, report, force)
-    _say_files(run, files)
-
-
-def _save(estimator, path, force):
     from cafelearn.persistence import save_model
 
-    return save_model(estimator, path, force)
-
-
-def _say_files(run, files):
-    run.facts["files"] = files
-    for what, path in files.items():
-        run.say(f"Wrote the {what} to {path}")
-
-
-def _report(estimator, rows, row_ids, known, data, code, report, force):
-    import shlex
-    import sys
-
-    from cafelearn.report import write_fit_report
-
-    return write_fit_report(
-        estimator,
-        rows,
-        report,
-        row_ids=row_ids,
-        y=known,
-        title=f"CAFE on {data.name}",
-        source=data.name,
-        command=shlex.join(["cafe", *sys.argv[1:]]),
-        read=code,
-        force=force,
-    )
+    files = {}
+    if profile is not None:
+        files["profile"] = write_table(fitted.profile, profile, force)
+    if model is not None:
+        files["model"] = save_model(fitted.estimator, model, force)
+    if report is not None:
+        files["report"] = fitting.write_report(fitted, data, report, force)
+    return files

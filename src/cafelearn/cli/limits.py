@@ -1,10 +1,9 @@
-"""Memory limits for tables, checked before decompression.
+"""Memory limits for tables, checked before their memory is allocated.
 
 A small file can describe a huge table: repetitions compress a thousandfold, and missing cells
-take no space at all. The memory of a table is therefore estimated from the headers of its file,
-or from the number of its lines and delimiters. A table may take up to `ALWAYS` bytes, whatever
-the size of its file. A larger table may take at most `RATIO` times the size of its file, which
-is far more than ordinary files need.
+take no space at all. A table may take up to `ALWAYS` bytes of memory, whatever the size of its
+file. A larger table may take at most `RATIO` times the size of its file, which is far more than
+ordinary files need, and never more than the memory of the computer.
 """
 
 import gzip
@@ -21,34 +20,47 @@ LINE_ENDS = (b"\n", b"\r")
 
 
 def check_memory(path, needed, advice=""):
-    """Raise ValueError if a table needs too much memory for its file size or for this computer.
+    """Raise ValueError if a table needs more memory than it may take.
 
     `needed` is the estimated memory of the table in bytes or, if the table is read in parts,
-    that of one part. `advice` is a sentence appended to the error if the table is too large for
-    its file.
+    that of one part. `advice` is a sentence appended to the error.
     """
-    if needed > memory():
-        raise ValueError(
-            f"{path} was not read: it would need about {needed / 1e9:.1f} GB, more than this "
-            "computer's memory."
-        )
-    if needed <= ALWAYS:
-        return
-    files = path.rglob("*") if path.is_dir() else [path]
-    size = sum(file.stat().st_size for file in files if file.is_file())
-    if needed > RATIO * size:
-        raise ValueError(
-            f"{path} was not read: it has {size:,} bytes and would need about "
-            f"{needed / 1e9:.1f} GB, more than {RATIO:,} times as much. {advice}".rstrip()
-        )
+    if needed > ALWAYS and needed > allowed(path):
+        raise too_large(path, needed, advice, "about")
+
+
+def allowed(path):
+    """Return the number of bytes that the table of a file or directory may take."""
+    return min(max(ALWAYS, RATIO * _size(path)), memory())
+
+
+def too_large(path, needed, advice="", how="more than"):
+    """Make the ValueError for a table that needs `how` `needed` bytes."""
+    words = f"would need {how} {needed / 1e9:.1f} GB"
+    if needed >= memory():
+        return ValueError(f"{path} was not read: it {words}, more than this computer's memory.")
+    return ValueError(
+        f"{path} was not read: it has {_size(path):,} bytes and {words}, which is too much for "
+        f"a file of this size. {advice}".rstrip()
+    )
+
+
+def _size(path):
+    """Return the size in bytes of a file, or of all files in a directory."""
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    folders = os.walk(path)
+    return sum(
+        os.path.getsize(os.path.join(top, name)) for top, _, names in folders for name in names
+    )
 
 
 def memory():
-    """Return the memory of this computer in bytes, or infinity if it is unknown."""
+    """Return the memory of this computer in bytes; if it is unknown, a number beyond it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return float("inf")
+        return 1 << 62
 
 
 class Text(NamedTuple):

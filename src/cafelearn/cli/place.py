@@ -44,25 +44,32 @@ def transform(
         options.make_reading(delimiter, decimal, missing, no_header, thousands)
         is_large = _check_files(out, force, model, data, scheduler)
         estimator = _load(model)
-        reading = options.reading_like_fit(
-            estimator, delimiter, decimal, missing, no_header, thousands, row_id
-        )
         if is_large:
-            counts = _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force)
+            labels = _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force)
         else:
-            counts = _transform(run, estimator, data, row_id, jobs, reading, out, force)
-        run.facts |= {
-            "clusters": [{"cluster": l, "rows": n} for l, n in counts.items()],
-            "files": {"features": out},
-        }
-        shown = ", ".join(f"{l}: {n:,}" for l, n in counts.items())
-        run.say(f"Rows in each cluster: {shown}")
-        run.say(f"Wrote the features to {out}")
+            reading = options.reading_like_fit(
+                estimator, delimiter, decimal, missing, no_header, thousands, row_id
+            )
+            labels = _transform(run, estimator, data, row_id, jobs, reading, out, force)
+        _say_clusters(run, labels, out)
+
+
+def _say_clusters(run, labels, out):
+    import numpy as np
+
+    found, counts = (array.tolist() for array in np.unique(labels, return_counts=True))
+    run.facts |= {
+        "clusters": [{"cluster": l, "rows": n} for l, n in zip(found, counts, strict=True)],
+        "files": {"features": out},
+    }
+    shown = ", ".join(f"{l}: {n:,}" for l, n in zip(found, counts, strict=True))
+    run.say(f"Rows in each cluster: {shown}")
+    run.say(f"Wrote the features to {out}")
 
 
 def _check_files(out, force, model, data, scheduler):
     """Check all files before reading them; return whether the data is read with Dask."""
-    from cafelearn.cli.large_pass import check_features, check_scheduler
+    from cafelearn.cli.parts import check_features, check_scheduler
     from cafelearn.cli.writing import check_outputs, kind_of
 
     is_large = check_scheduler(data, scheduler)
@@ -75,24 +82,28 @@ def _check_files(out, force, model, data, scheduler):
 
 
 def _transform(run, estimator, data, row_id, jobs, reading, out, force):
+    """Write the features of a table in memory; return the clusters of its rows."""
+    from cafelearn.cli.reading import read_and_tell
     from cafelearn.cli.writing import write_table
 
-    frame = _read(run, data, reading)
+    frame, _ = read_and_tell(run, data, reading, run.note)
     cafe, names = estimator.cafe_, row_names(estimator, frame, row_id)
     cafe.model_.set_params(n_jobs=jobs)
-    table = features_table(cafe, estimator.encode(frame), names)
-    write_table(table, out, force)
-    return table["cluster"].value_counts().sort_index()
+    encoded = estimator.encode(frame)
+    labels, margin = cafe.predict(encoded), cafe.assignment_margin(encoded)
+    write_table(features_table(cafe, encoded, labels, margin, names), out, force)
+    return labels
 
 
 def _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force):
-    from cafelearn.cli.large_pass import computing, read
-    from cafelearn.cli.large_transform import transform
+    """Write the features of a table larger than memory; return the clusters of its rows."""
+    from cafelearn.cli.large import open_and_tell
+    from cafelearn.cli.parts import computing, place_parts
 
     with computing(scheduler, jobs):
-        large = read(run, data, run.note, row_id or estimator.id_column)
+        large = open_and_tell(run, data, run.note, row_id or estimator.id_column)
         id_column = _id_column(estimator, large.frame.columns, row_id)
-        return transform(run, estimator, large, id_column, out, force)
+        return place_parts(run, estimator, large, id_column, out, force)[0]
 
 
 def explain(
@@ -116,6 +127,7 @@ def explain(
 ):
     """Show which features put a row in its cluster rather than in the second best one."""
     with session("explain", quiet, as_json, debug) as run:
+        from cafelearn.cli.reading import read_and_tell
         from cafelearn.explanation import explain as contributions
 
         if (row is None) == (row_id is None):
@@ -124,7 +136,7 @@ def explain(
         reading = options.reading_like_fit(
             estimator, delimiter, decimal, missing, no_header, thousands
         )
-        frame = _read(run, data, reading)
+        frame, _ = read_and_tell(run, data, reading, run.note)
         place = _row_of(estimator, frame, row, row_id)
         # Encode only this row, so that invalid values in other rows do not matter.
         found = contributions(estimator, frame.iloc[[place]], 0)
@@ -132,25 +144,21 @@ def explain(
         _show(run, found, name, place, features or len(found))
 
 
-def features_table(cafe, encoded, names=None, first=0):
+def features_table(cafe, encoded, labels, margin, names=None, first=0):
     """Make the table that fit and transform write: name, cluster, margin and features.
 
     `names` is a Series of row names. If it is None, rows are numbered from `first`.
     """
     import pandas as pd
-    from pandas.api.types import is_integer_dtype
 
     table = pd.DataFrame(cafe.transform(encoded), columns=cafe.get_feature_names_out())
-    table.insert(0, "margin", cafe.assignment_margin(encoded))
-    table.insert(0, "cluster", cafe.predict(encoded))
+    table.insert(0, "margin", margin)
+    table.insert(0, "cluster", labels)
     if names is None:
         table.insert(0, "row", range(first, first + len(table)))
     else:
         name = f"{names.name} (id)" if names.name in table.columns else names.name
-        # By default, integers with gaps would become floats.
-        has_gaps = is_integer_dtype(names.dtype) and names.hasnans
-        options = {"dtype": object, "na_value": None} if has_gaps else {}
-        table.insert(0, name, names.to_numpy(**options))
+        table.insert(0, name, names.array)
     return table
 
 
@@ -181,15 +189,6 @@ def _load(path):
             "cafe fit."
         )
     return model
-
-
-def _read(run, data, reading):
-    from cafelearn.cli.reading import read_table
-
-    frame = read_table(data, reading, run.remark)
-    run.facts["data"] = {"path": data, "rows": len(frame), "columns": frame.shape[1]}
-    run.note(f"Read {data}: {len(frame):,} rows, {frame.shape[1]:,} columns")
-    return frame
 
 
 def _row_of(estimator, frame, row, row_id):

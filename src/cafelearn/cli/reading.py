@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cafelearn._columns import PADDED
 from cafelearn._words import listed
-from cafelearn.cli.arrow_reading import read_arrow
+from cafelearn.cli.arrow import read_arrow
 from cafelearn.cli.limits import BLOCK, CELL, check_memory, survey
 from cafelearn.cli.options import Reading, column_names
 from cafelearn.cli.reading_code import other_code, text_code
@@ -70,6 +70,18 @@ def read_table(path, reading=PLAIN, remark=lambda text: None, trace=None):
     if not len(frame):
         raise ValueError(f"{path} has a header but no rows.")
     return frame.reset_index(drop=True)
+
+
+def read_and_tell(run, path, reading, tell):
+    """Read a table, record its size in the facts of the run, and report it with `tell`.
+
+    Return the table and the `trace` of `read_table`.
+    """
+    trace = {}
+    frame = read_table(path, reading, run.remark, trace)
+    run.facts["data"] = {"path": path, "rows": len(frame), "columns": frame.shape[1]}
+    tell(f"Read {path}: {len(frame):,} rows, {frame.shape[1]:,} columns")
+    return frame, trace
 
 
 def repaired(names, remark):

@@ -69,7 +69,7 @@ def other_code(path, given, names, *, has_index):
 
 def large_code(path, n_columns):
     """Write code that opens a directory of Parquet files, a Zarr array or a .npy file."""
-    from cafelearn.cli.large_reading import is_zarr
+    from cafelearn.cli.large import is_zarr
 
     if path.is_dir() and not is_zarr(path):
         return f"dd.read_parquet({str(path)!r})"

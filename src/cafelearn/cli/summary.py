@@ -35,12 +35,16 @@ def findings_shown_here():
         yield
 
 
-def facts_of(model, counts, profile, n_doubtful, doubtful):
-    """Return the facts about a fitted TabularCAFE as a dict."""
+def facts_of(fitted):
+    """Return the facts about a Fitted as a dict."""
+    import numpy as np
+
     from cafelearn._labels import answer_words, chosen_position, settings_words
     from cafelearn._profiles import portraits
 
+    model = fitted.estimator
     cafe, weights = model.cafe_, model.weights_frame()
+    counts = np.bincount(fitted.labels, minlength=cafe.n_clusters_)
     frame = cafe.candidates_
     chosen = chosen_position(frame)
     row = frame.iloc[chosen]
@@ -49,7 +53,7 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
         for i, record in enumerate(frame.to_dict("records"))
     ]
     clusters = []
-    for l, portrait in enumerate(portraits(profile, TOP)):
+    for l, portrait in enumerate(portraits(fitted.profile, TOP)):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
         clusters.append(
             {
@@ -86,11 +90,7 @@ def facts_of(model, counts, profile, n_doubtful, doubtful):
         "candidates": candidates,
         "agreement": cafe.agreement_.tolist(),
         "clusters": clusters,
-        "doubtful": {
-            "below": doubtful_below(cafe),
-            "rows": n_doubtful,
-            "lowest": doubtful,
-        },
+        "doubtful": _doubtful_rows(fitted),
     }
 
 
@@ -121,13 +121,6 @@ def _mixture_facts(cafe):
     }
 
 
-def doubtful_below(cafe):
-    """Return the margin below which rows are in doubt."""
-    from cafelearn._labels import is_mixture
-
-    return DOUBTFUL if is_mixture(cafe) else DOUBTFUL_DISTANCE
-
-
 def _numbers(table):
     """Convert ``n_clusters_table_`` to records; return None if there is no table."""
     if table is None:
@@ -138,20 +131,24 @@ def _numbers(table):
     ]
 
 
-def doubtful_rows(labels, margin, below, row_names=None, first=0):
-    """Count the rows with a margin below `below`, and describe those with the lowest margins.
-
-    Rows are numbered from `first`.
-    """
+def _doubtful_rows(fitted):
+    """Count the rows in doubt, and describe those with the lowest margins."""
     import numpy as np
 
-    lowest = np.argsort(margin, kind="stable")[:LOWEST]
-    return int((margin < below).sum()), [
-        {"row": first + int(i), "cluster": int(labels[i]), "margin": float(margin[i])}
-        | ({} if row_names is None else {"id": _scalar(row_names[i])})
-        for i in lowest
-        if margin[i] < below
-    ]
+    from cafelearn._labels import is_mixture
+
+    margin, names = fitted.margin, fitted.names
+    below = DOUBTFUL if is_mixture(fitted.estimator.cafe_) else DOUBTFUL_DISTANCE
+    lowest = [i for i in np.argsort(margin, kind="stable")[:LOWEST] if margin[i] < below]
+    return {
+        "below": below,
+        "rows": int((margin < below).sum()),
+        "lowest": [
+            {"row": int(i), "cluster": int(fitted.labels[i]), "margin": float(margin[i])}
+            | ({} if names is None else {"id": _scalar(names.iloc[i])})
+            for i in lowest
+        ],
+    }
 
 
 def agreement_with(labels, known):

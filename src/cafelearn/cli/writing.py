@@ -87,8 +87,13 @@ def _quoted(value):
 def _write_json_lines(frame, path, compressed):
     import gzip
 
+    import pandas as pd
+
     opener = gzip.open if compressed else open
-    columns = [frame[name].tolist() for name in frame.columns]
+    columns = [
+        [None if value is pd.NA else value for value in frame[name].tolist()]
+        for name in frame.columns
+    ]
     with opener(path, "wt", encoding="utf-8", newline="\n") as file:
         for values in zip(*columns, strict=True):
             record = dict(zip(frame.columns, values, strict=True))

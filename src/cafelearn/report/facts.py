@@ -43,9 +43,11 @@ class Facts:
     - `given` : the rows as passed to `estimator`;
     - `rows` : the rows as passed to `inner`, which are encoded if `estimator` is a TabularCAFE;
     - `X` : the rows as a validated array.
+
+    A caller that knows `rows`, `profile` or `margin` can pass them.
     """
 
-    def __init__(self, estimator, X, row_ids=None, y=None):
+    def __init__(self, estimator, X, row_ids=None, y=None, *, rows=None, **known):
         if not isinstance(estimator, KINDS):
             raise TypeError(
                 "write_fit_report needs a fitted CAFE, TabularCAFE or "
@@ -60,7 +62,10 @@ class Facts:
         self.estimator, self.given = estimator, X
         self.is_table = isinstance(estimator, TabularCAFE)
         self.inner = estimator.cafe_ if self.is_table else estimator
-        self.rows = estimator.encode(X) if self.is_table else X
+        self.rows = rows
+        if rows is None:
+            self.rows = estimator.encode(X) if self.is_table else X
+        vars(self).update(known)
         self.cafe = self.inner if isinstance(self.inner, CAFE) else None
         self.model = self.inner if self.cafe is None else self.cafe.model_
         self.models = [self.model] if self.cafe is None else self.cafe.models_

@@ -103,6 +103,13 @@ def write_fit_report(
     """
     check_ready("write_fit_report", path, force)
     facts = Facts(estimator, X, row_ids, y)
+    return write_facts(
+        facts, path, title=title, source=source, command=command, read=read, force=force
+    )
+
+
+def write_facts(facts, path, *, title, source, command, read, force):
+    """Write the report on a fit from its Facts; the options are those of `write_fit_report`."""
     content = {
         "source": source,
         "command": command,

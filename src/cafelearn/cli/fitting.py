@@ -1,0 +1,155 @@
+"""The steps of `cafe fit`: read, fit and place the rows, then describe the result."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from cafelearn._words import listed, suggestion
+from cafelearn.cli import options
+from cafelearn.cli.place import features_table, row_names
+
+FEW = 1_000  # rows of a table larger than memory in which remarks look for known classes
+
+
+class Fitted(NamedTuple):
+    """A fitted TabularCAFE and what is known of its rows."""
+
+    estimator: object
+    labels: np.ndarray
+    margin: np.ndarray
+    names: object  # names of the rows, or None
+    known: object  # Series of known classes, or None
+    profile: object  # cluster profiles
+    seconds: float
+    # Returns the rows for the report, their names and classes, and quantities of `Facts`.
+    report_rows: Callable
+    code: str  # reads the table
+
+
+def fit_table(run, estimator, data, reading, label, out, force):
+    """Fit to a table in memory, and write the features unless `out` is None."""
+    from cafelearn._profiles import make_profile, profile_sums
+    from cafelearn.cli.reading import read_and_tell
+    from cafelearn.cli.remarks import remark_columns
+    from cafelearn.cli.writing import write_table
+
+    frame, trace = read_and_tell(run, data, reading, run.tell)
+    _set_columns(estimator, frame.columns, label)
+    seconds = _timed_fit(run, estimator, frame)
+    estimator._reading = options.for_new_rows(reading, trace.get("found", {}))
+    cafe, labels, names = estimator.cafe_, estimator.labels_, row_names(estimator, frame)
+    remark_columns(run, estimator, frame, labels)
+    encoded = estimator.encode(frame)
+    margin = cafe.assignment_margin(encoded)
+    if out is not None:
+        write_table(features_table(cafe, encoded, labels, margin, names), out, force)
+    profile = make_profile(
+        profile_sums(encoded.to_numpy(), labels, cafe.n_clusters_),
+        cafe.feature_weights_,
+        estimator._profile_columns(),
+        estimator._profile_units(),
+    )
+    known = None if label is None else frame[label]
+    found = {"rows": encoded, "profile": profile, "margin": margin}
+    return Fitted(
+        *(estimator, labels, margin, names, known, profile, seconds),
+        report_rows=lambda: (frame, names, known, found),
+        code=trace["code"],
+    )
+
+
+def fit_large(run, estimator, data, label, out, force):
+    """Fit to a table larger than memory, and write the features unless `out` is None."""
+    from cafelearn.cli.large import open_and_tell
+    from cafelearn.cli.parts import place_parts, sample_rows
+    from cafelearn.cli.reading_code import large_code
+    from cafelearn.cli.remarks import remark_columns
+
+    id_column = estimator.id_column
+    large = open_and_tell(run, data, run.tell, id_column)
+    frame = large.frame
+    _set_columns(estimator, frame.columns, label)
+    seconds = _timed_fit(run, estimator, frame)
+    labels, margin = place_parts(run, estimator, large, id_column, out, force)
+    few = frame.partitions[0].compute().head(FEW)
+    remark_columns(run, estimator, few, labels[: len(few)])
+
+    def report_rows():
+        rows, numbers = sample_rows(large, estimator.cafe.random_state)
+        run.facts["report_rows"] = len(rows)
+        names = numbers if id_column is None else rows[id_column]
+        return rows, names, None if label is None else rows[label], {}
+
+    return Fitted(
+        *(estimator, labels, margin),
+        names=None if id_column is None else frame[id_column].compute(),
+        known=None if label is None else frame[label].compute(),
+        profile=estimator.profile_frame(frame),
+        seconds=seconds,
+        report_rows=report_rows,
+        code=large_code(data, len(frame.columns)),
+    )
+
+
+def _set_columns(estimator, columns, label):
+    """Pass the column names given as options to the estimator.
+
+    Raise ValueError if --label or --id names no column of the table.
+    """
+    for option, name in (("--label", label), ("--id", estimator.id_column)):
+        if name is not None and name not in columns:
+            raise ValueError(
+                f"{option} {name!r}: there is no such column{suggestion(name, columns)}. The "
+                f"table has {listed(columns)}."
+            )
+    dropped = options.column_names(estimator.drop, columns)
+    estimator.set_params(
+        drop=[*dropped, *([label] if label else ())],
+        categorical=options.column_names(estimator.categorical, columns),
+        numeric=options.column_names(estimator.numeric, columns),
+    )
+
+
+def _timed_fit(run, estimator, frame):
+    """Fit the estimator and return the seconds that this took."""
+    from cafelearn.cli.progress import watch
+    from cafelearn.cli.summary import findings_shown_here
+
+    begin = time.perf_counter()
+    with watch(run), findings_shown_here():
+        estimator.fit(frame)
+    return time.perf_counter() - begin
+
+
+def tell(run, fitted):
+    """Add the facts of the fit to those of the run, and print them."""
+    from cafelearn.cli.summary import agreement_with, facts_of, show_fit
+
+    run.facts |= facts_of(fitted)
+    run.facts["seconds"] = round(fitted.seconds, 3)
+    if fitted.known is not None:
+        run.facts["label"] = agreement_with(fitted.labels, fitted.known)
+    show_fit(run, run.facts)
+
+
+def write_report(fitted, data, path, force):
+    """Write the report, without computing again what is known of the rows."""
+    import shlex
+    import sys
+
+    from cafelearn.report.facts import Facts
+    from cafelearn.report.fit import write_facts
+
+    rows, names, known, found = fitted.report_rows()
+    facts = Facts(fitted.estimator, rows, names, known, **found)
+    return write_facts(
+        facts,
+        path,
+        title=f"CAFE on {data.name}",
+        source=data.name,
+        command=shlex.join(["cafe", *sys.argv[1:]]),
+        read=fitted.code,
+        force=force,
+    )
