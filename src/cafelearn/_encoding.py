@@ -644,8 +644,7 @@ def _warn_of_text(name, look, treatment):
         return
     warn_caller(
         f"Column {name!r} has {found} and is {what}. {advice}; otherwise name the column in "
-        "categorical (--category) or drop (--drop).",
-        once=True,
+        "categorical (--category) or drop (--drop)."
     )
 
 

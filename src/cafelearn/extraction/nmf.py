@@ -213,11 +213,9 @@ class ReplicatedNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X = check_data(self, X, reset=False)
         shifted = X - self.minimum_.astype(X.dtype)
         if (shifted < 0).any():
-            # With `once` and a constant text, cross-validation does not warn in every fold.
             warn_caller(
                 "ReplicatedNMF: values below the minimum of their feature in the training data "
-                "are treated as this minimum.",
-                once=True,
+                "are treated as this minimum."
             )
             np.maximum(shifted, 0, out=shifted)
         return self._scores(shifted, self.components_)
