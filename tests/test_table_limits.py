@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cafelearn.cli import limits
+from cafelearn.cli import arrow, limits
 from cafelearn.cli.large import open_large
 from cafelearn.cli.reading import read_table
 
@@ -277,4 +277,16 @@ def test_a_table_larger_than_memory(tmp_path, monkeypatch):
     pd.DataFrame({"a": np.zeros(20_000_000)}).to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(limits, "memory", lambda: 2**26)
     with pytest.raises(ValueError, match="more than this computer's memory"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_a_crash_is_an_error(tmp_path, monkeypatch):
+    script = tmp_path / "trial.py"
+    script.write_text("import os\nos.abort()\n")
+    pd.DataFrame({"a": [1.0]}).to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(arrow, "TRIAL", script)
+    with pytest.raises(ValueError, match=r"cannot be read as parquet: the file is damaged\."):
+        read_table(tmp_path / "t.parquet")
+    script.write_text("import nothing_of_the_kind\n")
+    with pytest.raises(RuntimeError, match=r"cannot check .*No module named 'nothing_of"):
         read_table(tmp_path / "t.parquet")

@@ -13,6 +13,7 @@ from cafelearn.cli.limits import allowed, too_large
 
 PARTS = "If the table really is this large, put the file in a directory to read it in parts."
 GROUPS = "If the table really is this large, write the file with smaller row groups."
+TRIAL = Path(__file__).with_name("trial.py")
 # Memory of other threads and of Arrow's own pool would count as memory of the table.
 FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1"}
 
@@ -42,9 +43,8 @@ def try_reading(path, kind, files):
             "pip install 'cafelearn[cli]'."
         ) from error
     limit = allowed(path)
-    script = Path(__file__).with_name("trial.py")
     done = subprocess.run(
-        [sys.executable, "-P", script, str(limit), kind, *files],
+        [sys.executable, "-P", TRIAL, str(limit), kind, *files],
         capture_output=True,
         text=True,
         errors="replace",

@@ -18,20 +18,57 @@ COLUMNS = "Columns"
 METHOD = "Method"
 MANY = "Comma-separated or repeated; several by default."
 STARTS = "of the candidates (of the starts of the mixture)"
-
-
 AUTO = "auto"
 Extractor = StrEnum(  # type: ignore[misc]
     "Extractor", {name: name for name in (AUTO, *EXTRACTORS)}
 )
 BY_DEFAULT = Extractor(AUTO)
 Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: ignore[misc]
+Impute = StrEnum("Impute", ["median"])  # type: ignore[misc]
+
+Clusters = typer.Option(
+    "-k",
+    "--clusters",
+    help="Number of clusters: a number, a range such as 2-8 or a list such as 2,3,5 to choose "
+    "from, or auto.",
+    metavar="K",
+)
+Components = typer.Option(
+    "-r",
+    "--components",
+    help="Number of features to extract; by default, all of the standardised columns, "
+    "probabilities and log densities of the clusters are written.",
+    min=1,
+)
 
 
-class Impute(StrEnum):
-    """Imputation methods."""
+def _method(text, *names, **options):
+    return typer.Option(*names, help=text, rich_help_panel=METHOD, **options)
 
-    median = "median"
+
+def _columns(text, *names):
+    return typer.Option(*names, help=text, rich_help_panel=COLUMNS)
+
+
+def _output(text):
+    return typer.Option(help=text, rich_help_panel=OUTPUT)
+
+
+MIXTURE = """mixture (default): clusters are those of a mixture, which starts from the
+candidates, all combinations of exponents, scalings, weightings and offsets. likelihood or
+agreement: the clusters are those of one candidate."""
+CATEGORY = f"""Columns to treat as categories, even if they are numbers or would be left out.
+{options.REPEATED}"""
+NUMERIC = f"""Columns to treat as numbers, even if they look like identifiers.
+{options.REPEATED}"""
+IMPUTE = """Replace missing numbers by the median and missing categories by the most frequent
+category; by default, missing values stay missing."""
+RESCALING = "Input of the extraction: memberships (default), distances, origin or centroid."
+WEIGHTINGS = f"Weightings {STARTS}, such as cluster or uniform. {MANY}"
+OFFSETS = f"Dispersion offsets {STARTS}: mean, fixed or a number. {MANY}"
+LABEL = "Column of known classes: left out of the fit and compared with the clusters."
+EXTRACTOR = "Method of feature extraction; auto is pca if --components is given."
+Texts = list[str] | None
 
 
 def register(app):
@@ -41,148 +78,36 @@ def register(app):
 
 def fit(
     data: options.LargeData,
-    clusters: Annotated[
-        str,
-        typer.Option(
-            "-k",
-            "--clusters",
-            help="Number of clusters: a number, a range such as 2-8 or a list such as 2,3,5 to "
-            "choose from, or auto.",
-            metavar="K",
-        ),
-    ],
-    components: Annotated[
-        int | None,
-        typer.Option(
-            "-r",
-            "--components",
-            help="Number of features to extract; by default, all of the standardised columns, "
-            "probabilities and log densities of the clusters are written.",
-            min=1,
-        ),
-    ] = None,
-    extractor: Annotated[
-        Extractor,
-        typer.Option(
-            help="Method of feature extraction; auto is pca if --components is given.",
-            rich_help_panel=METHOD,
-        ),
-    ] = BY_DEFAULT,
+    clusters: Annotated[str, Clusters],
+    components: Annotated[int | None, Components] = None,
+    extractor: Annotated[Extractor, _method(EXTRACTOR)] = BY_DEFAULT,
     paper: Annotated[
-        bool,
-        typer.Option(
-            "--paper",
-            help="Use the settings of the paper (Algorithm 2).",
-            rich_help_panel=METHOD,
-        ),
+        bool, _method("Use the settings of the paper (Algorithm 2).", "--paper")
     ] = False,
-    selection: Annotated[
-        Selection | None,
-        typer.Option(
-            help="mixture (default): clusters are those of a mixture, which starts from the "
-            "candidates, all combinations of exponents, scalings, weightings and offsets. "
-            "likelihood or agreement: the clusters are those of one candidate.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    p: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--p", help=f"Minkowski exponents {STARTS}. {MANY}", rich_help_panel=METHOD
-        ),
-    ] = None,
+    selection: Annotated[Selection | None, _method(MIXTURE)] = None,
+    p: Annotated[Texts, _method(f"Minkowski exponents {STARTS}. {MANY}", "--p")] = None,
     scaling: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Scalings {STARTS}: range, standard or none. {MANY}", rich_help_panel=METHOD
-        ),
+        Texts, _method(f"Scalings {STARTS}: range, standard or none. {MANY}")
     ] = None,
-    weighting: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Weightings {STARTS}, such as cluster or uniform. {MANY}",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Dispersion offsets {STARTS}: mean, fixed or a number. {MANY}",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    rescaling: Annotated[
-        str | None,
-        typer.Option(
-            help="Input of the extraction: memberships (default), distances, origin or "
-            "centroid.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
+    weighting: Annotated[Texts, _method(WEIGHTINGS)] = None,
+    offset: Annotated[Texts, _method(OFFSETS)] = None,
+    rescaling: Annotated[str | None, _method(RESCALING)] = None,
     n_init: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of starts for each candidate.", min=1, rich_help_panel=METHOD
-        ),
+        int | None, _method("Number of starts for each candidate.", min=1)
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0, rich_help_panel=METHOD)] = 0,
+    seed: Annotated[int, _method("Random seed.", min=0)] = 0,
     jobs: options.Jobs = -1,
     scheduler: options.Scheduler = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Columns to leave out. {options.REPEATED}", rich_help_panel=COLUMNS),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of known classes: left out of the fit and compared with the clusters.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    row_id: Annotated[
-        str | None,
-        typer.Option("--id", help="Column of row names.", rich_help_panel=COLUMNS),
-    ] = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns to treat as categories, even if they are numbers or would be left "
-            f"out. {options.REPEATED}",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns to treat as numbers, even if they look like identifiers. "
-            f"{options.REPEATED}",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    impute: Annotated[
-        Impute | None,
-        typer.Option(
-            help="Replace missing numbers by the median and missing categories by the most "
-            "frequent category; by default, missing values stay missing.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help=options.OUT, rich_help_panel=OUTPUT),
-    ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Write the model to this file (.skops).", rich_help_panel=OUTPUT),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(help="Write a report to this file (.html).", rich_help_panel=OUTPUT),
-    ] = None,
-    profile: Annotated[
-        Path | None,
-        typer.Option(help="Write the cluster profiles to this file.", rich_help_panel=OUTPUT),
-    ] = None,
+    drop: Annotated[Texts, _columns(f"Columns to leave out. {options.REPEATED}")] = None,
+    label: Annotated[str | None, _columns(LABEL)] = None,
+    row_id: Annotated[str | None, _columns("Column of row names.", "--id")] = None,
+    category: Annotated[Texts, _columns(CATEGORY)] = None,
+    numeric: Annotated[Texts, _columns(NUMERIC)] = None,
+    impute: Annotated[Impute | None, _columns(IMPUTE)] = None,
+    out: Annotated[Path | None, _output(options.OUT)] = None,
+    model: Annotated[Path | None, _output("Write the model to this file (.skops).")] = None,
+    report: Annotated[Path | None, _output("Write a report to this file (.html).")] = None,
+    profile: Annotated[Path | None, _output("Write the cluster profiles to this file.")] = None,
     force: options.Force = False,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,

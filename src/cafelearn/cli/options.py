@@ -55,39 +55,22 @@ OUT = (
 )
 Model = Annotated[Path, typer.Argument(help="A model written by cafe fit --model.")]
 
-READING = "Reading text files"
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="Field separator; detected by default.", rich_help_panel=READING),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(
-        help="The decimal point, '.' or ','. By default, that of the fit if a fitted model is "
-        "applied; otherwise '.'.",
-        rich_help_panel=READING,
-    ),
-]
-Thousands = Annotated[
-    str | None,
-    typer.Option(
-        help="The thousands separator, ',' or '.'. By default, that of the fit if a fitted "
-        "model is applied; otherwise it is detected. With 'none', numbers with separators are "
-        "read as text.",
-        rich_help_panel=READING,
-    ),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        help=f"Text that marks missing values, such as '?'. {REPEATED}",
-        rich_help_panel=READING,
-    ),
-]
-NoHeader = Annotated[
-    bool,
-    typer.Option("--no-header", help="The first line is data.", rich_help_panel=READING),
-]
+
+def _reading(text, *names):
+    return typer.Option(*names, help=text, rich_help_panel="Reading text files")
+
+
+DECIMAL = """The decimal point, '.' or ','. By default, that of the fit if a fitted model is
+applied; otherwise '.'."""
+THOUSANDS = """The thousands separator, ',' or '.'. By default, that of the fit if a fitted
+model is applied; otherwise it is detected. With 'none', numbers with separators are read as
+text."""
+MISSING = f"Text that marks missing values, such as '?'. {REPEATED}"
+Delimiter = Annotated[str | None, _reading("Field separator; detected by default.")]
+Decimal = Annotated[str | None, _reading(DECIMAL)]
+Thousands = Annotated[str | None, _reading(THOUSANDS)]
+Missing = Annotated[list[str] | None, _reading(MISSING)]
+NoHeader = Annotated[bool, _reading("The first line is data.", "--no-header")]
 
 
 class Reading(NamedTuple):
