@@ -24,7 +24,7 @@ Extractor = StrEnum(  # type: ignore[misc]
 )
 BY_DEFAULT = Extractor(AUTO)
 Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: ignore[misc]
-Impute = StrEnum("Impute", ["median"])  # type: ignore[misc]
+Impute = StrEnum("Impute", ["median"])
 
 Clusters = typer.Option(
     "-k",
@@ -193,7 +193,8 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
         if extractor is Extractor.umap:
             raise ValueError("--model cannot save a model with the extractor umap.")
     if report is not None:
-        need("jinja2", "--report", "report")
+        for package in ("jinja2", "matplotlib"):
+            need(package, "--report", "report")
     return is_large
 
 

@@ -7,7 +7,7 @@ from cafelearn._cafe import CAFE
 from cafelearn._mwkmeans import MinkowskiWeightedKMeans
 from cafelearn._tabular import TabularCAFE
 from cafelearn._typing import MatrixLike
-from cafelearn.report import numbers, profiles, sections, tried, usage, words
+from cafelearn.report import drawing, numbers, profiles, sections, tried, usage, words
 from cafelearn.report.embedding import axis_name, embedding
 from cafelearn.report.facts import Facts
 from cafelearn.report.loadings import loadings_table
@@ -130,7 +130,7 @@ def write_facts(facts, path, *, title, source, command, read, force):
         "relevance": words.relevance(facts),
         "loadings_table": loadings_table(facts),
         "restarts_table": sections.restarts_table(facts),
-        "restart_charts": sections.restart_charts(facts),
+        "objectives": drawing.draw_objectives(facts),
         "certificate": sections.certificate_section(facts),
         "doubtful_table": sections.doubtful_table(facts),
         "classes": sections.classes_section(facts),

@@ -1,9 +1,6 @@
 """The section of a fit report about the choice of the number of clusters."""
 
-import numpy as np
-
-from cafelearn.report.charts import chart
-from cafelearn.report.page import number
+from cafelearn.report.drawing import draw_numbers
 from cafelearn.report.tables import Cell, Column, Table, count_cell, text_cell
 
 
@@ -18,7 +15,7 @@ def numbers_section(facts) -> dict | None:
         "tried": _in_words(table.index.tolist()),
         "tied": _in_words(tied, "or") if tied else None,
         "n_tied": len(tied),
-        "charts": [_chart(table)],
+        "picture": draw_numbers(table),
         "table": _table(table),
     }
 
@@ -35,28 +32,6 @@ def note_of(row) -> str:
     """Say what distinguishes a number of clusters; `row` is its row of `n_clusters_table_`."""
     notes = ["chosen"] if row["chosen"] else ["nearly as good"] if row["tied"] else []
     return ", ".join([*notes, *([] if row["counts"] else ["tiny clusters"])])
-
-
-def _chart(table):
-    """Draw the gain against the number of clusters."""
-    tips = [
-        f"{k} cluster{'' if k == 1 else 's'}{', ' * bool(note_of(row))}{note_of(row)}\n"
-        f"gain {number(row['gain'])}"
-        for k, row in table.iterrows()
-    ]
-    marks = [
-        "chosen" if c else "tied" if t else None for c, t in table[["chosen", "tied"]].values
-    ]
-    return chart(
-        np.asarray(table.index),
-        table["gain"],
-        tips,
-        label="Gain over a single cloud by the number of clusters",
-        x_label="clusters",
-        y_label="gain",
-        joined=True,
-        marks=marks,
-    )
 
 
 def _table(table):

@@ -1,4 +1,4 @@
-"""Tables and charts of a fit report."""
+"""Tables of a fit report."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,6 @@ from cafelearn._gaps import extremes, has_gaps, observed_moments
 from cafelearn._labels import ROLES
 from cafelearn._profiles import amount_in, decimals_for, variable_names
 from cafelearn._variables import of_variables, sum_over_variables, variable_codes
-from cafelearn.report.charts import chart
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
     Cell,
@@ -185,51 +184,6 @@ def _above_best(objectives):
     if not 0 < best < np.inf:
         return np.where(objectives == best, 0.0, np.inf)
     return objectives / best - 1
-
-
-def restart_charts(facts) -> list[dict]:
-    """Draw two charts for each candidate that differs from the chosen one at most in p.
-
-    One chart shows the objective of the best start by iteration, the other the final objectives
-    of all starts.
-    """
-    made = []
-    for i in facts.family:
-        model = facts.models[i]
-        p = model.p
-        path = model.objective_path_
-        ends = np.sort(model.init_objectives_)
-        above = 100 * _above_best(ends)
-        n = len(ends)
-        made.append(
-            {
-                "p": p,
-                "chosen": i == facts.chosen,
-                "path": chart(
-                    np.arange(1, len(path) + 1),
-                    path,
-                    [f"iteration {i}\nobjective {number(v, 5)}" for i, v in enumerate(path, 1)],
-                    label=f"Objective of the best start at p = {p:g}, by iteration",
-                    x_label="iteration",
-                    y_label="objective",
-                    joined=True,
-                ),
-                "ends": chart(
-                    np.arange(1, n + 1),
-                    above,
-                    [
-                        f"rank {i} of {n} starts\nobjective {number(v, 5)}\n"
-                        f"{a:.2f}% above the best"
-                        for i, (v, a) in enumerate(zip(ends, above, strict=True), 1)
-                    ],
-                    label=f"Final objective of each start at p = {p:g}, from best to worst",
-                    x_label="starts, from best to worst",
-                    y_label="% above best",
-                    joined=False,
-                ),
-            }
-        )
-    return made
 
 
 def certificate_section(facts) -> dict:

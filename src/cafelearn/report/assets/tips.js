@@ -92,7 +92,7 @@ const tips = (() => {
     else hide();
   }, { passive: true, capture: true });
 
-  // Each heat map or chart is one tab stop; arrow keys move within it.
+  // Each heat map is one tab stop; arrow keys move within it.
   function walk(from, to) {
     if (!to) return;
     from.setAttribute("tabindex", "-1");
@@ -126,17 +126,6 @@ const tips = (() => {
       if (!event.key.startsWith("Arrow") || !event.target.matches("td.shade")) return;
       event.preventDefault();
       walk(event.target, neighbour(event.target, event.key));
-    });
-  }
-  for (const chart of document.querySelectorAll("[data-walk]")) {
-    const dots = [...chart.querySelectorAll("[data-tip]")];
-    dots.forEach((dot, i) => dot.setAttribute("tabindex", i ? "-1" : "0"));
-    chart.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
-      const i = dots.indexOf(event.target);
-      if (!step || i < 0) return;
-      event.preventDefault();
-      walk(dots[i], dots[i + step]);
     });
   }
   return { show, showAt, hide, rests, stops };
