@@ -44,7 +44,8 @@ def try_reading(path, kind, files):
         ) from error
     limit = allowed(path)
     done = subprocess.run(
-        [sys.executable, "-P", TRIAL, str(limit), kind, *files],
+        [sys.executable, "-P", TRIAL, str(limit), kind],
+        input=json.dumps([str(file) for file in files]),
         capture_output=True,
         text=True,
         errors="replace",

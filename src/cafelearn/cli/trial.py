@@ -2,20 +2,21 @@
 
 Arrow allocates as many bytes as the headers of a file state, and some damaged files crash it.
 `cafelearn.cli.arrow` runs this module as a script before it reads the files itself. The
-arguments are the limit in bytes, the kind of the files and their paths. The first file that
-cannot be read is described in one line of JSON on standard output.
+arguments are the limit in bytes and the kind of the files, whose paths are a list in JSON on
+standard input. The first file that cannot be read is described in JSON on standard output.
 """
 
 import json
 import sys
 
 
-def main(limit, kind, *paths):
+def main(limit, kind):
     """Read the files and discard them; return the exit code."""
     import pandas  # noqa: F401 (imported before the memory is limited)
     import pyarrow.feather
     import pyarrow.parquet  # noqa: F401
 
+    paths = json.load(sys.stdin)
     _limit_memory(int(limit))
     for path in paths:
         try:
