@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from html.parser import HTMLParser
 
 import numpy as np

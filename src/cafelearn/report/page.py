@@ -104,17 +104,6 @@ def join(words) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def image(path) -> str:
-    """Encode a PNG or SVG file as a data: URL."""
-    path = Path(path)
-    kinds = {".png": "image/png", ".svg": "image/svg+xml"}
-    if path.suffix.lower() not in kinds:
-        raise ValueError(
-            f"A figure of a report must be a .png or .svg file, got {path.name!r}."
-        )
-    return encoded(path.read_bytes(), kinds[path.suffix.lower()])
-
-
 def encoded(content, kind) -> str:
     """Encode bytes as a data: URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
