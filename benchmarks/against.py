@@ -19,9 +19,9 @@ FITS = """
 import sys, time
 import numpy as np
 try:
-    import cafelearn._solver.descent as descent
-    from cafelearn._solver.iteration import make_problem
-    from cafelearn._solver.scales import data_scale
+    import cafelearn.kmeans.descent as descent
+    from cafelearn.kmeans.iteration import make_problem
+    from cafelearn.kmeans.scales import data_scale
 except ImportError:  # names of the modules in earlier versions
     import cafelearn.descent as descent
     try:

@@ -6,10 +6,10 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-from cafelearn._files import atomic_path
-from cafelearn._progress import Bar, Lines, span
+from cafelearn.base.progress import Bar, Lines, span
 from cafelearn.cli.session import _interrupts_heard
 from cafelearn.diagnosis import DiagnosisWarning
+from cafelearn.files.atomic import atomic_path
 from reproduction.runs.pool import WorkersLost
 
 SECONDS = 30  # between two lines of progress

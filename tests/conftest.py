@@ -85,8 +85,9 @@ def cafe(capsys, monkeypatch):
 
     Lines about progress and compilation are removed, because they depend on the machine.
     """
-    from cafelearn import _compiling_note, _progress
+    from cafelearn.base import progress as _progress
     from cafelearn.cli import main
+    from cafelearn.kmeans import compiling_note as _compiling_note
 
     monkeypatch.setattr(_progress, "SECONDS", math.inf)
     monkeypatch.setattr(_compiling_note, "kernels_are_compiled", lambda: True)

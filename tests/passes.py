@@ -5,10 +5,10 @@ from functools import cache
 import numba
 import numpy as np
 
-from cafelearn._solver.descent import Rows, Span, run_passes, scratch_for
-from cafelearn._solver.iteration import make_problem, start
-from cafelearn._solver.kernels.cells import SCALED_WEIGHT
-from cafelearn._solver.kernels.sums import empty_stack
+from cafelearn.kmeans.descent import Rows, Span, run_passes, scratch_for
+from cafelearn.kmeans.iteration import make_problem, start
+from cafelearn.kmeans.kernels.cells import SCALED_WEIGHT
+from cafelearn.kmeans.kernels.sums import empty_stack
 
 SCALE = 0.25
 

@@ -18,61 +18,27 @@ import cafelearn.report
 from numpydoc_lite import sections
 
 SOURCE = Path(cafelearn.__file__).parent
-# Each module may import the ones before it.
+# Each folder may import the ones before it.
 ORDER = (
-    "_files",
-    "_npy",
-    "_versions",
-    "_typing",
-    "_words",
-    "_extractors",
-    "_selections",
-    "_warning",
-    "_progress",
-    "_seeds",
-    "_gaps",
-    "_variables",
-    "_solver.kernels",
-    "_solver.scales",
-    "_solver.iteration",
-    "_solver.descent",
-    "_compiling_note",
-    "_solver.placing",
-    "_solver.draws",
-    "_solver.seeding",
-    "_validation",
-    "_profiles",
-    "_labels",
-    "_notebook",
-    "_scaling",
-    "_solver.attributes",
-    "_solver.starts",
+    "base",
+    "data",
+    "kmeans",
     "mixture",
-    "diagnosis",
-    "_mwkmeans",
     "theory",
-    "selection",
+    "interpret",
     "choice",
-    "_candidates",
-    "_variable_scaling",
-    "_n_clusters",
-    "_rescaling",
     "extraction",
-    "_loadings",
-    "_cafe",
-    "_columns",
-    "_encoding",
-    "_tabular",
-    "_dask",
+    "tables",
+    "estimators",
+    "files",
     "distributed",
-    "explanation",
-    "_model_checks",
-    "persistence",
     "datasets",
     "plotting",
     "report",
     "cli",
 )
+# Modules beside the folders: the public names of a folder.
+NAMES = ("diagnosis", "explanation", "persistence", "selection")
 
 
 PUBLIC = (
@@ -98,28 +64,27 @@ def imports(path):
                 yield f"{node.module}.{alias.name}"
 
 
-def layer(module):
-    parts = module.split(".")[1:] if module.startswith("cafelearn.") else [None]
-    return ".".join(parts[:2]) if parts[0] == "_solver" else parts[0]
+def folder(module):
+    parts = module.split(".")
+    return parts[1] if parts[0] == "cafelearn" and len(parts) > 1 else None
 
 
 @pytest.mark.parametrize("name", ORDER)
 def test_dependencies_point_one_way(name):
-    place = SOURCE / name.replace(".", "/")
-    paths = [place.with_suffix(".py")] if place.with_suffix(".py").exists() else []
-    paths = paths or list(place.rglob("*.py"))
+    paths = list((SOURCE / name).rglob("*.py"))
     assert paths
     for path in paths:
         for module in imports(path):
-            if layer(module) in ORDER:
-                assert ORDER.index(layer(module)) <= ORDER.index(name), f"{path}: {module}"
+            assert folder(module) not in NAMES, f"{path}: {module}"
+            if folder(module) in ORDER:
+                assert ORDER.index(folder(module)) <= ORDER.index(name), f"{path}: {module}"
 
 
 def test_kernels_know_nothing_but_numpy_and_numba():
     standard = ("typing", "types", "inspect", "functools", "contextlib", "warnings")
     standard += ("concurrent.futures", "hashlib", "pathlib", "threading")
-    allowed = ("numpy", "numba", "llvmlite", "cafelearn._solver.kernels", *standard)
-    for path in (SOURCE / "_solver" / "kernels").glob("*.py"):
+    allowed = ("numpy", "numba", "llvmlite", "cafelearn.kmeans.kernels", *standard)
+    for path in (SOURCE / "kmeans" / "kernels").glob("*.py"):
         for module in imports(path):
             assert module.startswith(allowed), f"{path.name} imports {module}"
 
@@ -130,11 +95,15 @@ def test_the_package_does_not_import_the_experiments():
 
 
 def test_every_module_has_its_place():
-    found = set()
-    for folder, prefix in ((SOURCE, ""), (SOURCE / "_solver", "_solver.")):
-        found |= {prefix + path.stem for path in folder.glob("*.py")}
-        found |= {prefix + path.parent.name for path in folder.glob("*/__init__.py")}
-    assert found - {"__init__", "__main__", "_solver", "_solver.__init__"} == set(ORDER)
+    folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.stem for path in SOURCE.glob("*.py")}
+    assert folders == set(ORDER)
+    assert modules == {"__init__", "__main__", *NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_modules_only_name_what_is_elsewhere(name):
+    assert len((SOURCE / f"{name}.py").read_text().splitlines()) <= 10
 
 
 def public_objects():

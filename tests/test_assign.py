@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import reference
-from cafelearn._solver.iteration import ASSIGN, MEASURE
-from cafelearn._solver.kernels.blocks import (
+from cafelearn.kmeans.iteration import ASSIGN, MEASURE
+from cafelearn.kmeans.kernels.blocks import (
     BLOCK,
     LONG_BLOCK,
     PAD,
     make_scratch,
     transpose,
 )
-from cafelearn._solver.kernels.sums import (
+from cafelearn.kmeans.kernels.sums import (
     ABOVE,
     AT_ABOVE,
     AT_BELOW,
@@ -30,7 +30,7 @@ from cafelearn._solver.kernels.sums import (
     merge,
     no_sums,
 )
-from cafelearn._solver.placing import assign, distances, make_model
+from cafelearn.kmeans.placing import assign, distances, make_model
 from passes import SCALE, from_python, sums_of
 
 EXPONENTS = (1.01, 1.1, 1.5, 2.0, 2.7, 3.0, 4.0, 6.0, 10.0, 50.0)

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from cafelearn._solver.kernels.assign import distance_chunk
-from cafelearn._solver.kernels.blocks import make_scratch
-from cafelearn._solver.kernels.geometry import make_geometry
+from cafelearn.kmeans.kernels.assign import distance_chunk
+from cafelearn.kmeans.kernels.blocks import make_scratch
+from cafelearn.kmeans.kernels.geometry import make_geometry
 
 
 @pytest.mark.skipif(

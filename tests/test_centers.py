@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import reference
-from cafelearn._solver.descent import descend, one_cluster, one_cluster_problem
-from cafelearn._solver.scales import data_scale
+from cafelearn.kmeans.descent import descend, one_cluster, one_cluster_problem
+from cafelearn.kmeans.scales import data_scale
 from cafelearn.theory import minkowski_center
 
 EXPONENTS = (1.001, 1.1, 1.5, 2.0, 3.0, 10.0, 50.0)

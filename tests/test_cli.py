@@ -15,12 +15,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, PAPER
-from cafelearn._encoding import TableEncoder
-from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.reading import read_table
 from cafelearn.datasets import load
 from cafelearn.diagnosis import Finding
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.persistence import load_model
+from cafelearn.tables.encoding import TableEncoder
 
 IRIS = load("iris").frame
 QUICK = ("--n-init", "2", "--p", "2", "--jobs", "1")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cafelearn import _progress
+from cafelearn.base import progress as _progress
 from cafelearn.cli import large
 from cafelearn.cli import parts as placing
 from cafelearn.datasets import load

@@ -12,10 +12,10 @@ import pytest
 
 import cafelearn
 from cafelearn import CAFE, MinkowskiWeightedKMeans, theory
-from cafelearn._files import atomic_path
-from cafelearn._tabular import TabularCAFE
 from cafelearn.cli import main
 from cafelearn.cli.reading import read_table
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.files.atomic import atomic_path
 from cafelearn.persistence import save_model
 
 CAFE_COMMAND = [sys.executable, "-m", "cafelearn"]
@@ -102,7 +102,7 @@ class TestCache:
     """Compiled code is cached if possible, and compiled again if the cache is damaged."""
 
     CODE = (
-        "import numpy as np; from cafelearn._solver.kernels.assign import hash_of; "
+        "import numpy as np; from cafelearn.kmeans.kernels.assign import hash_of; "
         "print(hash_of.from_python(np.uint64(0)))"
     )
 
@@ -141,7 +141,7 @@ class TestCache:
     @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
     def test_cut_off(self, source, suffix):
         self.run(source, source)
-        files = list(source.glob(f"cafelearn/_solver/kernels/__pycache__/*{suffix}"))
+        files = list(source.glob(f"cafelearn/kmeans/kernels/__pycache__/*{suffix}"))
         assert files
         for file in files:
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -150,7 +150,7 @@ class TestCache:
 
     def test_an_edit_of_another_file_is_noticed(self, source):
         code = (
-            "import numpy as np; from cafelearn._solver.draws import _row_codes;"
+            "import numpy as np; from cafelearn.kmeans.draws import _row_codes;"
             "print(_row_codes(np.eye(1), np.zeros(1), np.ones(1))[0])"
         )
 
@@ -168,7 +168,7 @@ class TestCache:
 
         before = run()
         assert run() == before
-        edited = source / "cafelearn" / "_solver" / "kernels" / "assign.py"
+        edited = source / "cafelearn" / "kmeans" / "kernels" / "assign.py"
         text = edited.read_text()
         assert "np.uint64(30)" in text
         edited.write_text(text.replace("np.uint64(30)", "np.uint64(31)"))

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from cafelearn import CAFE, TableEncoder, TabularCAFE
-from cafelearn._columns import SKETCH, as_days, look_at, merge_looks
-from cafelearn.explanation import explain, values_shown
+from cafelearn.interpret.explanation import explain, values_shown
 from cafelearn.persistence import load_model, save_model
 from cafelearn.report import write_fit_report
+from cafelearn.tables.columns import SKETCH, as_days, look_at, merge_looks
 
 dd = pytest.importorskip("dask.dataframe")
 pl = pytest.importorskip("polars")

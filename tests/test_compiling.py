@@ -8,7 +8,7 @@ import numba
 import pytest
 from numba.extending import overload
 
-from cafelearn._solver.kernels.compiling import ENTRY, njit
+from cafelearn.kmeans.kernels.compiling import ENTRY, njit
 
 STARTED, MAY_END, THREADS = threading.Event(), threading.Event(), set()
 

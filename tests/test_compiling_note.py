@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn import _compiling_note as module
+from cafelearn.kmeans import compiling_note as module
 
 
 @pytest.fixture

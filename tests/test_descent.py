@@ -5,7 +5,7 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn._solver.descent import (
+from cafelearn.kmeans.descent import (
     ADVANCE,
     WORK_PER_CALL,
     Rows,
@@ -15,7 +15,7 @@ from cafelearn._solver.descent import (
     run_passes,
     scratch_for,
 )
-from cafelearn._solver.iteration import (
+from cafelearn.kmeans.iteration import (
     ASSIGN,
     CYCLE,
     MEASURE,
@@ -24,8 +24,8 @@ from cafelearn._solver.iteration import (
     make_problem,
     start,
 )
-from cafelearn._solver.kernels.sums import CHANGED, MEMBERS, empty_stack
-from cafelearn._solver.scales import data_scale
+from cafelearn.kmeans.kernels.sums import CHANGED, MEMBERS, empty_stack
+from cafelearn.kmeans.scales import data_scale
 from conftest import make_blobs
 
 EXPONENTS = (1.1, 1.5, 2.0, 3.0, 6.0, 12.0)

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._tabular import TabularCAFE
-from cafelearn._variables import one_hot_groups
+from cafelearn.data.variables import one_hot_groups
 from cafelearn.diagnosis import DiagnosisWarning, Finding
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.persistence import load_model, save_model
 from conftest import make_blobs
 

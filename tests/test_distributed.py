@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._encoding import TableEncoder
-from cafelearn._solver.kernels.geometry import chunk_rows
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.kmeans.kernels.geometry import chunk_rows
 from cafelearn.persistence import load_model, save_model
 from cafelearn.report import write_fit_report
+from cafelearn.tables.encoding import TableEncoder
 from conftest import make_blobs, same_bits
 
 da = pytest.importorskip("dask.array")
@@ -31,16 +31,16 @@ distributed = pytest.importorskip("distributed")
 import cloudpickle  # noqa: E402
 import dask  # noqa: E402
 
-from cafelearn._dask import blocks as blocks_module  # noqa: E402
-from cafelearn._dask import (  # noqa: E402
+from cafelearn.distributed import blocks as blocks_module  # noqa: E402
+from cafelearn.distributed import (  # noqa: E402
     cache,
+    from_npy,
     merging,
     sampling,
     starts,
 )
-from cafelearn._dask import cafe as cafe_module  # noqa: E402
-from cafelearn._dask.lazy import detached  # noqa: E402
-from cafelearn.distributed import from_npy  # noqa: E402
+from cafelearn.distributed import cafe as cafe_module  # noqa: E402
+from cafelearn.distributed.lazy import detached  # noqa: E402
 
 M = 128
 CHUNK = chunk_rows(M)
@@ -72,7 +72,7 @@ def small():
 @pytest.fixture
 def coded(monkeypatch):
     """Few rows are drawn as many are."""
-    monkeypatch.setattr("cafelearn._solver.draws.RANKED_ROWS", 0)
+    monkeypatch.setattr("cafelearn.kmeans.draws.RANKED_ROWS", 0)
 
 
 def both(model, X, chunks, sample_weight=None):
@@ -113,7 +113,7 @@ class TestSameAsInMemory:
     @pytest.mark.parametrize("ranked_rows", [0, 5_000])
     @pytest.mark.parametrize("init", ["random", "k-means++"])
     def test_starts_with_ties_and_weights(self, init, ranked_rows, monkeypatch):
-        monkeypatch.setattr("cafelearn._solver.draws.RANKED_ROWS", ranked_rows)
+        monkeypatch.setattr("cafelearn.kmeans.draws.RANKED_ROWS", ranked_rows)
         rng = np.random.default_rng(0)
         X = rng.integers(4, size=(500, 3)).astype(float)
         weights = rng.integers(0, 4, size=500).astype(float)
@@ -198,7 +198,7 @@ class TestSameAsInMemory:
 
     def test_few_descents_at_a_time(self, small, coded, monkeypatch):
         model = MinkowskiWeightedKMeans(3, p=1.5, n_init=5, random_state=0)
-        monkeypatch.setattr("cafelearn._dask.descending.TOGETHER", 1)
+        monkeypatch.setattr("cafelearn.distributed.descending.TOGETHER", 1)
         same_bits(*both(model, small, 600))
 
 
@@ -259,7 +259,7 @@ def as_tuple(task):
 
 def remembered():
     """Bytes in the memory of a worker."""
-    from cafelearn._dask.cache import CACHE
+    from cafelearn.distributed.cache import CACHE
 
     return CACHE.size
 
@@ -585,7 +585,7 @@ class TestMixture:
         found = [
             clone(cafe).fit(da.from_array(X, chunks=(chunks, 4))) for chunks in (3_000, 700, 90)
         ]
-        monkeypatch.setattr("cafelearn._cafe.search_sample", lambda *_: rows)
+        monkeypatch.setattr("cafelearn.estimators.cafe.search_sample", lambda *_: rows)
         found.append(clone(cafe).fit(X))
         for other in found[1:]:
             np.testing.assert_allclose(

@@ -6,9 +6,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from cafelearn import RangeScaler
-from cafelearn._gaps import fill_gaps, has_gaps, observed_extremes, observed_moments
-from cafelearn._profiles import make_profile, merge_sums, profile_sums
-from cafelearn._variables import one_hot_groups
+from cafelearn.data.gaps import fill_gaps, has_gaps, observed_extremes, observed_moments
+from cafelearn.data.variables import one_hot_groups
+from cafelearn.interpret.profiles import make_profile, merge_sums, profile_sums
 from cafelearn.selection import likelihood_score
 from conftest import with_gaps
 

@@ -8,14 +8,14 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import conftest
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder, TabularCAFE
-from cafelearn._solver import descent
-from cafelearn._solver.kernels.geometry import chunk_rows
+from cafelearn.kmeans import descent
+from cafelearn.kmeans.kernels.geometry import chunk_rows
 from conftest import make_blobs, with_gaps
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-from cafelearn._dask import cache  # noqa: E402
+from cafelearn.distributed import cache  # noqa: E402
 
 M = 128
 CHUNK = chunk_rows(M)
@@ -133,7 +133,7 @@ class TestMinkowskiWeightedKMeans:
         same_bits(one, other)
 
     def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
-        monkeypatch.setattr("cafelearn._n_clusters.ROWS", 200)
+        monkeypatch.setattr("cafelearn.choice.chosen.ROWS", 200)
         X = np.column_stack([small, np.r_[[1.0, 2.0], np.full(598, np.nan)]])
         model = MinkowskiWeightedKMeans([2, 3, 4], n_init=2, random_state=0)
         assert model.fit(blocks_of(X, 150)).n_clusters_ == 3
@@ -235,7 +235,7 @@ class TestCAFE:
         np.testing.assert_allclose(one.feature_weights_, other.feature_weights_)
 
     def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
-        from cafelearn._dask import cafe as module
+        from cafelearn.distributed import cafe as module
 
         few = module.LIMITS._replace(search_rows=100)
         monkeypatch.setattr(module, "LIMITS", few)
@@ -247,7 +247,7 @@ class TestCAFE:
             assert np.isfinite(found).all()
 
     def test_starts_from_filled_rows_are_refined(self, small, monkeypatch):
-        from cafelearn._dask import cafe as module
+        from cafelearn.distributed import cafe as module
 
         fit, calls = module.fit_models, []
 

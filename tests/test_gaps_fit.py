@@ -16,10 +16,10 @@ from cafelearn import (
     TableEncoder,
     TabularCAFE,
 )
-from cafelearn._solver import descent, placing
 from cafelearn.datasets import load
 from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.explanation import explain
+from cafelearn.kmeans import descent, placing
 from cafelearn.persistence import load_model, save_model
 from cafelearn.theory import certificate
 
@@ -332,7 +332,7 @@ class TestCAFE:
 
     def test_starts_from_filled_rows_are_tried(self, monkeypatch):
         X, _, complete = make_rows()
-        from cafelearn import _cafe
+        from cafelearn.estimators import cafe as _cafe
 
         calls = []
 

@@ -9,12 +9,12 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder, TabularCAFE
-from cafelearn._candidates import Candidate
-from cafelearn._solver.kernels.cells import WEIGHT
-from cafelearn._solver.kernels.weights import CLUSTER, cells_of, make_groups, update_weights
-from cafelearn._variable_scaling import fit_scalers
-from cafelearn._variables import check_groups, codes_of
+from cafelearn.data.variables import check_groups, codes_of
+from cafelearn.estimators.candidates import Candidate
+from cafelearn.estimators.variable_scaling import fit_scalers
 from cafelearn.explanation import explain
+from cafelearn.kmeans.kernels.cells import WEIGHT
+from cafelearn.kmeans.kernels.weights import CLUSTER, cells_of, make_groups, update_weights
 from cafelearn.persistence import ModelFileError, load_model, save_model
 from cafelearn.plotting import WeightsDisplay
 from cafelearn.selection import likelihood_score

@@ -15,10 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._model_checks import SHAPES
-from cafelearn._tabular import TabularCAFE
-from cafelearn.mixture import Mixture, checks
-from cafelearn.persistence import (
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.files.checks import SHAPES
+from cafelearn.files.models import (
     HEADER,
     TRUSTED,
     ModelFileError,
@@ -26,6 +25,7 @@ from cafelearn.persistence import (
     load_model,
     save_model,
 )
+from cafelearn.mixture import Mixture, checks
 
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
 OPTIONS = {"n_components": 2, "n_init": 1, "p": (1.5, 2.0), "random_state": 0}

@@ -7,7 +7,7 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn._solver.descent import descend, one_cluster_problem
+from cafelearn.kmeans.descent import descend, one_cluster_problem
 
 
 def fit(X, k, sample_weight=None, **options):

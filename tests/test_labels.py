@@ -5,7 +5,7 @@ import pytest
 from sklearn.preprocessing import MinMaxScaler, RobustScaler
 
 from cafelearn import CAFE
-from cafelearn._labels import (
+from cafelearn.interpret.labels import (
     candidate_names,
     chosen_position,
     family_positions,

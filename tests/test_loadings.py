@@ -7,7 +7,7 @@ from sklearn.decomposition import NMF, PCA, KernelPCA
 from sklearn.pipeline import make_pipeline
 
 from cafelearn import CAFE
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.plotting import LoadingsDisplay
 from cafelearn.report import write_fit_report
 from conftest import make_blobs

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cafelearn._dask.merging import NodeSums, combine, nodes, totals
-from cafelearn._solver.kernels.sums import (
+from cafelearn.distributed.merging import NodeSums, combine, nodes, totals
+from cafelearn.kmeans.kernels.sums import (
     CHANGED,
     FARTHEST,
     FARTHEST_ROW,

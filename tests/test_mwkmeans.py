@@ -200,8 +200,8 @@ def test_fixed_offset_is_the_documented_constant(data):
 
 
 def test_random_starts_are_distinct_rows_drawn_by_weight():
-    from cafelearn._solver.draws import make_draw
-    from cafelearn._solver.seeding import random_rows
+    from cafelearn.kmeans.draws import make_draw
+    from cafelearn.kmeans.seeding import random_rows
 
     X = np.repeat(np.arange(5.0), [1, 1, 1, 1, 96])[:, None]
     draw = make_draw(X, np.ones(100), np.ones(X.shape[1]))
@@ -217,7 +217,7 @@ def test_random_starts_are_distinct_rows_drawn_by_weight():
 
 
 def test_rows_that_coincide_in_the_draw_are_told_apart():
-    from cafelearn._solver.draws import make_draw
+    from cafelearn.kmeans.draws import make_draw
 
     # The second feature is lost beside the first one's 1e20.
     X = np.array([[1e20, 1.0], [1e20, 1.0], [1e20, 2.0], [0.0, 0.0]])
@@ -232,8 +232,8 @@ def test_random_starts_do_not_depend_on_the_units(data):
 
 
 def test_k_means_plus_plus_spreads_the_starts():
-    from cafelearn._solver.draws import make_draw
-    from cafelearn._solver.seeding import kmeans_plusplus
+    from cafelearn.kmeans.draws import make_draw
+    from cafelearn.kmeans.seeding import kmeans_plusplus
 
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(98, 2)), [[1e4, 1e4], [-1e4, 1e4]]])

@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
-from cafelearn import _n_clusters as numbers_module
-from cafelearn._n_clusters import MEASURED, chosen_number, number_frame
-from cafelearn._tabular import TabularCAFE
+from cafelearn.choice import chosen as numbers_module
+from cafelearn.choice.chosen import MEASURED, chosen_number, number_frame
 from cafelearn.choice.numbers import choose_number
 from cafelearn.choice.verdict import MARGIN
 from cafelearn.diagnosis import DiagnosisWarning
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.persistence import ModelFileError, load_model, save_model
 from cafelearn.theory import certificate
 

@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, TabularCAFE
-from cafelearn._labels import answer_words, mixture_words
+from cafelearn.interpret.labels import answer_words, mixture_words
 
 pytestmark = pytest.mark.filterwarnings("ignore::cafelearn.diagnosis.DiagnosisWarning")
 ATTACK = "<img src=x onerror=alert(1)>"

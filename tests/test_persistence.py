@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._files import atomic_directory, atomic_path, check_output
-from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.files.atomic import atomic_directory, atomic_path, check_output
+from cafelearn.files.models import HEADER, ModelFileError, _pack, load_model, save_model
 from cafelearn.mixture import Mixture
-from cafelearn.persistence import HEADER, ModelFileError, _pack, load_model, save_model
 
 X = load("iris").frame.drop(columns="target")
 

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, plotting
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.explanation import explain
 from cafelearn.plotting import (
     AgreementDisplay,

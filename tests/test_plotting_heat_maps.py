@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 from sklearn.metrics import roc_auc_score
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._labels import candidate_names
 from cafelearn.datasets import corrupt
+from cafelearn.interpret.labels import candidate_names
 from cafelearn.plotting import AgreementDisplay, NoisePairsDisplay, WeightsDisplay
 from drawing import cafe, close_figures, iris, many, model, names_of, overlapping
 

@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 from numba.core.errors import NumbaError
 
-from cafelearn._solver.kernels.compiling import ENTRY, EXACT, MAKES, SUMS
-from cafelearn._solver.kernels.power import (
+from cafelearn.kmeans.kernels.compiling import ENTRY, EXACT, MAKES, SUMS
+from cafelearn.kmeans.kernels.power import (
     _monomials,
     add_powers,
     add_products,

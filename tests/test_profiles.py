@@ -7,7 +7,8 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._profiles import (
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret.profiles import (
     amount,
     make_profile,
     merge_sums,
@@ -15,7 +16,6 @@ from cafelearn._profiles import (
     portraits,
     profile_sums,
 )
-from cafelearn._tabular import TabularCAFE
 
 QUICK = {"p": 2.0, "n_init": 2, "random_state": 0}
 COLUMNS = [

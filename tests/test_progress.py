@@ -5,7 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from cafelearn import CAFE, MinkowskiWeightedKMeans, TabularCAFE, _progress
+from cafelearn import CAFE, MinkowskiWeightedKMeans, TabularCAFE
+from cafelearn.base import progress as _progress
 
 
 class Terminal(io.StringIO):

@@ -18,14 +18,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, PAPER
-from cafelearn._labels import (
+from cafelearn.diagnosis import Finding
+from cafelearn.interpret.labels import (
     ROLES,
     candidate_names,
     family_positions,
     mixture_words,
     settings_words,
 )
-from cafelearn.diagnosis import Finding
 from cafelearn.report import write_fit_report
 from cafelearn.report.embedding import sample
 from cafelearn.report.page import join, number, short

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._labels import ROLES
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret.labels import ROLES
 from cafelearn.report import write_fit_report
 from conftest import make_blobs
 from test_profiles import QUICK, customers

@@ -10,8 +10,8 @@ import pytest
 from sklearn.decomposition import PCA
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.reading import read_table
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.report import write_fit_report
 from conftest import make_blobs
 from test_profiles import QUICK, customers

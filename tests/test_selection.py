@@ -5,9 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import theory
-from cafelearn.mixture import Mixture
-from cafelearn.mixture.settings import SETTINGS
-from cafelearn.selection import (
+from cafelearn.choice.selection import (
     add_tables,
     adjusted_rand_index,
     agreement_matrix,
@@ -16,6 +14,8 @@ from cafelearn.selection import (
     contingency_tables,
     likelihood_score,
 )
+from cafelearn.mixture import Mixture
+from cafelearn.mixture.settings import SETTINGS
 from conftest import make_blobs
 
 

@@ -6,9 +6,9 @@ import pytest
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._dask import starts as dask_starts
-from cafelearn._solver import draws
-from cafelearn._solver.starts import prepare
+from cafelearn.distributed import starts as dask_starts
+from cafelearn.kmeans import draws
+from cafelearn.kmeans.starts import prepare
 from conftest import make_blobs
 
 ATTRIBUTES = ("cluster_centers_", "feature_weights_", "dispersions_", "init_objectives_")

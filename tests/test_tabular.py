@@ -8,11 +8,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._encoding import TableEncoder
-from cafelearn._tabular import TabularCAFE
 from cafelearn.datasets import load
-from cafelearn.explanation import explain, log_joint_without
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret.explanation import explain, log_joint_without
 from cafelearn.persistence import ModelFileError, load_model, save_model
+from cafelearn.tables.encoding import TableEncoder
 
 IRIS = load("iris").frame
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.extraction import ReconstructionICA, ReplicatedNMF
 
 WINE = load_wine().data

@@ -7,8 +7,8 @@ from sklearn.cluster import KMeans
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn._solver.kernels.geometry import chunk_rows
-from cafelearn._solver.kernels.weights import WEIGHTINGS
+from cafelearn.kmeans.kernels.geometry import chunk_rows
+from cafelearn.kmeans.kernels.weights import WEIGHTINGS
 from cafelearn.theory import certificate
 from conftest import make_blobs
 

@@ -5,9 +5,9 @@ import pytest
 
 import reference
 from cafelearn import MinkowskiWeightedKMeans
-from cafelearn._solver.descent import descend, one_cluster
-from cafelearn._solver.iteration import make_problem
-from cafelearn._solver.placing import assign, make_model
+from cafelearn.kmeans.descent import descend, one_cluster
+from cafelearn.kmeans.iteration import make_problem
+from cafelearn.kmeans.placing import assign, make_model
 
 # Every branch of the powers and of the search for centres.
 EXPONENTS = (1.05, 1.5, 2.0, 2.4, 3.0, 3.5, 4.0, 5.0, 6.0, 9.5, 30.0)
@@ -88,7 +88,7 @@ def test_variables_of_several_columns():
 
 
 def test_rows_in_several_chunks_and_threads(monkeypatch):
-    monkeypatch.setattr("cafelearn._solver.iteration.chunk_rows", lambda m: 8)
+    monkeypatch.setattr("cafelearn.kmeans.iteration.chunk_rows", lambda m: 8)
     X, ones = rows(37, 10), np.ones(37)
     results = []
     for n_threads in (1, 2):

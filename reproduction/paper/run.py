@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from cafelearn._cafe import CAFE, PAPER
-from cafelearn._candidates import fit_models, make_candidates, make_models
-from cafelearn._extractors import make_extractor
-from cafelearn._rescaling import rescale_rows
-from cafelearn._scaling import RangeScaler
-from cafelearn._seeds import seed_integer
+from cafelearn.base.seeds import seed_integer
+from cafelearn.choice.selection import agreement_matrix, by_agreement, contingency_tables
 from cafelearn.datasets import corrupt, load
-from cafelearn.selection import agreement_matrix, by_agreement, contingency_tables
+from cafelearn.estimators.cafe import CAFE, PAPER
+from cafelearn.estimators.candidates import fit_models, make_candidates, make_models
+from cafelearn.estimators.scaling import RangeScaler
+from cafelearn.extraction.rescaling import rescale_rows
+from cafelearn.extraction.table import make_extractor
 from reproduction.paper.plan import QUICK, Sample
 from reproduction.runs.experiment import Experiment, measuring
 from reproduction.runs.pool import run_all

@@ -7,8 +7,8 @@ import pandas as pd
 from sklearn import datasets as sklearn_datasets
 
 from cafelearn import datasets
-from cafelearn._scaling import RangeScaler
 from cafelearn.datasets import corrupt, load
+from cafelearn.estimators.scaling import RangeScaler
 from reproduction.paper.plan import LEVELS, SCALES, named_seed
 from reproduction.study.public_data import SOURCES, load_public
 from reproduction.study.worlds import GENERATORS, WORLDS, Labelled

@@ -16,8 +16,8 @@ from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
-from cafelearn._scaling import RangeScaler
-from cafelearn._variables import one_hot_groups
+from cafelearn.data.variables import one_hot_groups
+from cafelearn.estimators.scaling import RangeScaler
 from reproduction.study.public_data import r_has
 from reproduction.study.regimes import unique_patterns
 

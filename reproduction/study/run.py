@@ -12,9 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cafelearn._cafe import CAFE, PAPER
-from cafelearn._scaling import RangeScaler
-from cafelearn._seeds import seed_integer
+from cafelearn.base.seeds import seed_integer
+from cafelearn.estimators.cafe import CAFE, PAPER
+from cafelearn.estimators.scaling import RangeScaler
 from reproduction.runs.experiment import Experiment, measuring
 from reproduction.runs.pool import run_all
 from reproduction.runs.store import read_runs

@@ -16,7 +16,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, PAPER, datasets
-from cafelearn._candidates import make_candidates, make_models
+from cafelearn.estimators.candidates import make_candidates, make_models
 from reproduction.paper import run as running
 from reproduction.paper.plan import METHODS, QUICK, Plan, Sample, Settings
 from reproduction.paper.run import GRID, Record, find_sweep, noisy_data, read_results, run_grid

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from cafelearn import CAFE, datasets
-from cafelearn._seeds import seed_integer
+from cafelearn.base.seeds import seed_integer
 from cafelearn.diagnosis import DiagnosisWarning, Finding
 from reproduction.paper.run import read_results
 from reproduction.runs.store import StoreError

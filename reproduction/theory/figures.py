@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from cafelearn._files import atomic_path
+from cafelearn.files.atomic import atomic_path
 from reproduction.theory.fits import N_FEATURES, WEIGHTS
 
 # Different markers, so that the exponents can be told apart without colour.

@@ -32,9 +32,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._scaling import RangeScaler
-from cafelearn._seeds import seed_integer
+from cafelearn.base.seeds import seed_integer
+from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.estimators.scaling import RangeScaler
 from cafelearn.theory import certificate, normalized_objective, objective_bounds
 from cafelearn.theory.certificate import FAILS, HOLDS
 from reproduction.paper.plan import named_seed

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cafelearn._cafe import CAFE, PAPER
-    from cafelearn._encoding import TableEncoder
-    from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-    from cafelearn._scaling import RangeScaler
-    from cafelearn._tabular import TabularCAFE
-    from cafelearn._versions import show_versions
+    from cafelearn.base.versions import show_versions
+    from cafelearn.estimators.cafe import CAFE, PAPER
+    from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
+    from cafelearn.estimators.scaling import RangeScaler
+    from cafelearn.estimators.tabular import TabularCAFE
+    from cafelearn.tables.encoding import TableEncoder
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,13 +25,13 @@ __all__ = [
 # These names and modules are imported on first use, so that `cafe --help` does not wait for
 # scikit-learn and Numba.
 _NAMES = {
-    "CAFE": "_cafe",
-    "PAPER": "_cafe",
-    "MinkowskiWeightedKMeans": "_mwkmeans",
-    "RangeScaler": "_scaling",
-    "TableEncoder": "_encoding",
-    "TabularCAFE": "_tabular",
-    "show_versions": "_versions",
+    "CAFE": "estimators.cafe",
+    "PAPER": "estimators.cafe",
+    "MinkowskiWeightedKMeans": "estimators.mwkmeans",
+    "RangeScaler": "estimators.scaling",
+    "TableEncoder": "tables.encoding",
+    "TabularCAFE": "estimators.tabular",
+    "show_versions": "base.versions",
 }
 _MODULES = (
     "datasets",

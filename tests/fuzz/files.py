@@ -16,10 +16,10 @@ import pandas as pd
 from tests.fuzz.cases import MOST_CHANGES
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn._tabular import TabularCAFE
 from cafelearn.cli.large import is_large, open_large
 from cafelearn.cli.reading import read_table
-from cafelearn.persistence import SCHEMA, ModelFileError, _pack, load_model
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.files.models import SCHEMA, ModelFileError, _pack, load_model
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
 TABLE = ROWS.assign(kind=np.where(np.arange(40) % 3, "x, y", 'quo"ted'), day="2024-01-05")

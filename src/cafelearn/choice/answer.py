@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._seeds import seed_integer, seed_sequence
+from cafelearn.base.seeds import seed_integer, seed_sequence
+from cafelearn.choice.selection import highest
 from cafelearn.choice.stability import measure_stability
 from cafelearn.choice.verdict import NONE, STRUCTURE, Verdict, judge
 from cafelearn.mixture.model import Mixture, one_thread
 from cafelearn.mixture.search import families_of, search
 from cafelearn.mixture.settings import SETTINGS
-from cafelearn.selection import highest
 
 
 class Answer(NamedTuple):

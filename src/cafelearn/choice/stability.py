@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cafelearn.choice.selection import adjusted_rand_index, contingency_tables
 from cafelearn.mixture.em import log_joint, memberships_of
 from cafelearn.mixture.search import search
 from cafelearn.mixture.settings import LIMITS
 from cafelearn.mixture.starts import first_starts
-from cafelearn.selection import adjusted_rand_index, contingency_tables
 
 
 class Stability(NamedTuple):

@@ -1,6 +1,6 @@
 """Convert options of `cafe fit` to parameters of CAFE."""
 
-from cafelearn._words import listed
+from cafelearn.base.words import listed
 
 SCALINGS = {"range": "range", "standard": "standard", "none": None}
 OFFSETS = ("mean", "fixed")
@@ -14,7 +14,7 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
     Without --paper, the parameters of options that were not given are left out. With --paper,
     raise ValueError if another option contradicts it.
     """
-    from cafelearn._cafe import PAPER
+    from cafelearn.estimators.cafe import PAPER
 
     exponents = _values(p, _number)
     given = {
@@ -91,7 +91,7 @@ def _scaling(text):
 
 
 def _weighting(text):
-    from cafelearn._solver.kernels.weights import WEIGHTINGS
+    from cafelearn.kmeans.kernels.weights import WEIGHTINGS
 
     if text not in WEIGHTINGS:
         raise ValueError(f"--weighting must be one of {listed(WEIGHTINGS, str)}, got {text!r}.")

@@ -36,7 +36,7 @@ def demo(
     CAFE finds which measurements matter in each cluster.
     """
     with session("demo", quiet, as_json, debug) as run:
-        from cafelearn._files import check_output
+        from cafelearn.files.atomic import check_output
 
         path = check_output(out / NAME, force)
         X, y, noise = _noisy(seed)
@@ -59,7 +59,7 @@ def _noisy(seed):
     import numpy as np
     from sklearn.datasets import load_wine
 
-    from cafelearn._scaling import RangeScaler
+    from cafelearn.estimators.scaling import RangeScaler
 
     X, y = load_wine(return_X_y=True, as_frame=True)
     scaled = RangeScaler().set_output(transform="pandas").fit_transform(X)
@@ -77,9 +77,9 @@ def _compare(run, X, y, seed, jobs):
     from sklearn.decomposition import PCA
     from sklearn.metrics import adjusted_rand_score
 
-    from cafelearn._cafe import CAFE
-    from cafelearn._labels import answer_words
     from cafelearn.cli.progress import watch
+    from cafelearn.estimators.cafe import CAFE
+    from cafelearn.interpret.labels import answer_words
 
     cafe = CAFE(len(CULTIVARS), n_jobs=jobs, random_state=seed)
     with watch(run):

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cafelearn._extractors import EXTRACTORS
-from cafelearn._selections import SELECTIONS
+from cafelearn.choice.rules import SELECTIONS
 from cafelearn.cli import fitting, options
 from cafelearn.cli.candidates import method_settings, numbers_of_clusters
 from cafelearn.cli.session import session
+from cafelearn.extraction.table import EXTRACTORS
 
 OUTPUT = "Output"
 COLUMNS = "Columns"
@@ -173,9 +173,9 @@ def _computing(is_large, scheduler, jobs):
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
     """Check all files before the computation; return whether the data is read with Dask."""
-    from cafelearn._files import MODEL_SUFFIXES, PAGE_SUFFIXES, check_suffix
     from cafelearn.cli.parts import check_features, check_scheduler
     from cafelearn.cli.writing import check_outputs, kind_of
+    from cafelearn.files.atomic import MODEL_SUFFIXES, PAGE_SUFFIXES, check_suffix
 
     need = options.need
     is_large = check_scheduler(data, scheduler)
@@ -199,8 +199,8 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
 
 
 def _estimator(clusters, cafe, **columns):
-    from cafelearn._cafe import CAFE
-    from cafelearn._tabular import TabularCAFE
+    from cafelearn.estimators.cafe import CAFE
+    from cafelearn.estimators.tabular import TabularCAFE
 
     return TabularCAFE(CAFE(clusters, **cafe), **columns)
 
@@ -208,7 +208,7 @@ def _estimator(clusters, cafe, **columns):
 def _write(fitted, data, model, report, profile, force):
     """Write the profiles, the model and the report; return a dict of the files written."""
     from cafelearn.cli.writing import write_table
-    from cafelearn.persistence import save_model
+    from cafelearn.files.models import save_model
 
     files = {}
     if profile is not None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._words import listed, suggestion
+from cafelearn.base.words import listed, suggestion
 from cafelearn.cli import options
 from cafelearn.cli.place import features_table, row_names
 
@@ -30,10 +30,10 @@ class Fitted(NamedTuple):
 
 def fit_table(run, estimator, data, reading, label, out, force):
     """Fit to a table in memory, and write the features unless `out` is None."""
-    from cafelearn._profiles import make_profile, profile_sums
     from cafelearn.cli.reading import read_and_tell
     from cafelearn.cli.remarks import remark_columns
     from cafelearn.cli.writing import write_table
+    from cafelearn.interpret.profiles import make_profile, profile_sums
 
     frame, trace = read_and_tell(run, data, reading, run.tell)
     _set_columns(estimator, frame.columns, label)

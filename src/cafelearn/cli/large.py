@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._words import listed
+from cafelearn.base.words import listed
 from cafelearn.cli.arrow import to_frame, try_reading
 from cafelearn.cli.limits import COLUMN, check_memory
 from cafelearn.cli.reading import repaired

@@ -48,7 +48,7 @@ def check_features(out, force, **sources):
 
     `out` must neither be nor contain any of the input paths in `sources`.
     """
-    from cafelearn._files import check_directory
+    from cafelearn.files.atomic import check_directory
 
     if out.suffix.lower() not in ("", *SUFFIXES):
         raise ValueError(
@@ -100,8 +100,8 @@ def place_parts(run, estimator, large, id_column, out=None, force=False):
     """
     import dask
 
-    from cafelearn._dask.lazy import detached
-    from cafelearn._files import atomic_directory
+    from cafelearn.distributed.lazy import detached
+    from cafelearn.files.atomic import atomic_directory
 
     encoder, cafe = estimator.encoder_.for_new_rows(), detached(estimator.cafe_)
     cafe.feature_names_in_ = estimator.cafe_.feature_names_in_

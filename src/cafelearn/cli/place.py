@@ -128,7 +128,7 @@ def explain(
     """Show which features put a row in its cluster rather than in the second best one."""
     with session("explain", quiet, as_json, debug) as run:
         from cafelearn.cli.reading import read_and_tell
-        from cafelearn.explanation import explain as contributions
+        from cafelearn.interpret.explanation import explain as contributions
 
         if (row is None) == (row_id is None):
             raise ValueError("name the row with either --row or --id.")
@@ -179,8 +179,8 @@ def _id_column(estimator, columns, wanted=None):
 
 
 def _load(path):
-    from cafelearn._tabular import TabularCAFE
-    from cafelearn.persistence import load_model
+    from cafelearn.estimators.tabular import TabularCAFE
+    from cafelearn.files.models import load_model
 
     model = load_model(path)
     if not isinstance(model, TabularCAFE):
@@ -210,7 +210,7 @@ def _row_of(estimator, frame, row, row_id):
 
 
 def _show(run, found, name, place, most):
-    from cafelearn._profiles import percent
+    from cafelearn.interpret.profiles import percent
 
     facts = dict(found.attrs)
     run.facts |= {"row": place} | facts
@@ -253,7 +253,7 @@ def _probability(share):
 
 
 def _table(found, first, second, most, with_weights):
-    from cafelearn.explanation import values_shown
+    from cafelearn.interpret.explanation import values_shown
 
     largest = found["share"].abs().max() or 1.0
     columns = ["feature", ">value", f">centre {first}", f">centre {second}"]

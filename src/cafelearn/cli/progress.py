@@ -3,8 +3,8 @@
 import sys
 from contextlib import contextmanager
 
-from cafelearn import _progress
-from cafelearn._compiling_note import note_compiling
+from cafelearn.base import progress as _progress
+from cafelearn.kmeans.compiling_note import note_compiling
 
 
 @contextmanager

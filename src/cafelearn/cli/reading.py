@@ -14,14 +14,14 @@ import re
 import zlib
 from pathlib import Path
 
-from cafelearn._columns import PADDED
-from cafelearn._words import listed
+from cafelearn.base.words import listed
 from cafelearn.cli.arrow import read_arrow
 from cafelearn.cli.limits import BLOCK, CELL, check_memory, survey
 from cafelearn.cli.options import Reading, column_names
 from cafelearn.cli.reading_code import other_code, text_code
 from cafelearn.cli.text_columns import tidy, unused_columns
 from cafelearn.cli.writing import kind_of
+from cafelearn.tables.columns import PADDED
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

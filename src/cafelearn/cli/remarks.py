@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn._words import listed
+from cafelearn.base.words import listed
 
 # A column may hold known classes if it has at most MOST_VALUES * n_clusters distinct values.
 MOST_VALUES = 2

@@ -28,7 +28,7 @@ SETTINGS = ("scaling", "weighting", "dispersion_offset", "p")
 @contextmanager
 def findings_shown_here():
     """Suppress warnings of severe findings in the `with` block: `show_fit` prints them."""
-    from cafelearn.diagnosis import DiagnosisWarning
+    from cafelearn.choice.diagnosis import DiagnosisWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosisWarning)
@@ -39,8 +39,8 @@ def facts_of(fitted):
     """Return the facts about a Fitted as a dict."""
     import numpy as np
 
-    from cafelearn._labels import answer_words, chosen_position, settings_words
-    from cafelearn._profiles import portraits
+    from cafelearn.interpret.labels import answer_words, chosen_position, settings_words
+    from cafelearn.interpret.profiles import portraits
 
     model = fitted.estimator
     cafe, weights = model.cafe_, model.weights_frame()
@@ -96,8 +96,8 @@ def facts_of(fitted):
 
 def _mixture_facts(cafe):
     """Return what is known of the mixture; None without a mixture."""
-    from cafelearn._labels import is_mixture, mixture_words
-    from cafelearn._profiles import feature_names
+    from cafelearn.interpret.labels import is_mixture, mixture_words
+    from cafelearn.interpret.profiles import feature_names
 
     names = ("verdict", "confidence", "stability", "cluster_stability", "relevance", "mixture")
     if not is_mixture(cafe):
@@ -135,7 +135,7 @@ def _doubtful_rows(fitted):
     """Count the rows in doubt, and describe those with the lowest margins."""
     import numpy as np
 
-    from cafelearn._labels import is_mixture
+    from cafelearn.interpret.labels import is_mixture
 
     margin, names = fitted.margin, fitted.names
     below = DOUBTFUL if is_mixture(fitted.estimator.cafe_) else DOUBTFUL_DISTANCE
@@ -232,7 +232,7 @@ def _ranges(numbers):
 
 def _show_clusters(out, clusters, n_variables):
     """Print the main differences and the highest weights of each cluster."""
-    from cafelearn._profiles import ALIKE, percent
+    from cafelearn.interpret.profiles import ALIKE, percent
 
     table = make_table(
         ">cluster", ">rows", "differs most from the rest in", "highest weights (most compact)"

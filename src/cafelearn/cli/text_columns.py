@@ -9,9 +9,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from cafelearn._columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST, is_number
-from cafelearn._encoding import value_text
-from cafelearn._words import listed
+from cafelearn.base.words import listed
+from cafelearn.tables.columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST, is_number
+from cafelearn.tables.encoding import value_text
 
 # Numbers with a decimal comma and no thousands separators.
 COMMA_NUMBER = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)

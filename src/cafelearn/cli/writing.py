@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cafelearn._files import atomic_path, check_output
+from cafelearn.files.atomic import atomic_path, check_output
 
 KINDS = {
     ".csv": "csv",

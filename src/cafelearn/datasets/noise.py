@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from cafelearn._typing import MatrixLike, Seed, VectorLike
+from cafelearn.base.typing import MatrixLike, Seed, VectorLike
 
 
 def corrupt(

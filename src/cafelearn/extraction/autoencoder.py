@@ -17,9 +17,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cafelearn._seeds import seed_sequence
-from cafelearn._typing import MatrixLike, Seed
-from cafelearn._validation import N_JOBS, check_data
+from cafelearn.base.seeds import seed_sequence
+from cafelearn.base.typing import MatrixLike, Seed
+from cafelearn.data.validation import N_JOBS, check_data
 from cafelearn.extraction import _scg
 from cafelearn.extraction._components import (
     check_features,

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import has_fit_parameter
 
-from cafelearn._extractors import make_extractor
+from cafelearn.extraction.table import make_extractor
 
 # Entries of a component count as equally large if their absolute values differ by at most this
 # fraction.

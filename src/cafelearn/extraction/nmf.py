@@ -20,10 +20,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cafelearn._seeds import seed_sequence
-from cafelearn._typing import MatrixLike, Seed
-from cafelearn._validation import N_JOBS, check_data
-from cafelearn._warning import warn_caller
+from cafelearn.base.seeds import seed_sequence
+from cafelearn.base.typing import MatrixLike, Seed
+from cafelearn.base.warning import warn_caller
+from cafelearn.data.validation import N_JOBS, check_data
 from cafelearn.extraction._als import Factors, clipped_scores, factorize_all
 from cafelearn.extraction._components import (
     check_features,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cafelearn._gaps import observed_extremes
-from cafelearn._validation import ordinary_units
-from cafelearn._variables import one_hot_groups
+from cafelearn.data.gaps import observed_extremes
+from cafelearn.data.validation import ordinary_units
+from cafelearn.data.variables import one_hot_groups
 from cafelearn.mixture.marginals import Marginals, fit_marginals
 from cafelearn.mixture.powers import Powers, fit_powers
 from cafelearn.mixture.settings import LIMITS, SETTINGS, TINY

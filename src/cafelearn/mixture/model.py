@@ -14,15 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from cafelearn._seeds import seed_sequence
-from cafelearn._typing import MatrixLike, Seed, VectorLike
-from cafelearn._validation import (
+from cafelearn.base.seeds import seed_sequence
+from cafelearn.base.typing import MatrixLike, Seed, VectorLike
+from cafelearn.data.validation import (
     check_columns_observed,
     check_data,
     check_weights,
     countable_weights,
 )
-from cafelearn._variables import columns_by_code, set_variables, variable_codes
+from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
 from cafelearn.mixture.columns import Columns, fit_columns, geometry, read_rows
 from cafelearn.mixture.covariances import COVARIANCES
 from cafelearn.mixture.drawing import draw_rows

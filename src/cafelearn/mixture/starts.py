@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.neighbors import NearestNeighbors
 
-from cafelearn._seeds import seed_integer
+from cafelearn.base.seeds import seed_integer
 from cafelearn.mixture.settings import FEW, LIMITS, SETTINGS, TINY
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn._words import shortened
+from cafelearn.base.words import shortened
 
 # The palette of Okabe and Ito, whose colours people with the common kinds of colour blindness
 # can tell apart.

@@ -6,10 +6,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._cafe import CAFE
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._profiles import variable_names, variable_weights
-from cafelearn._tabular import TabularCAFE
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret.profiles import variable_names, variable_weights
 
 
 def check_estimator(who, estimator, kinds=(MinkowskiWeightedKMeans, CAFE)):

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from cafelearn._cafe import CAFE
-from cafelearn._labels import candidate_names, chosen_position
-from cafelearn._typing import Estimator
-from cafelearn._words import listed
+from cafelearn.base.typing import Estimator
+from cafelearn.base.words import listed
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.interpret.labels import candidate_names, chosen_position
 from cafelearn.plotting._axes import COLORS, panels, plain_text
 from cafelearn.plotting._estimators import check_estimator
 from cafelearn.plotting._heat_map import FEW, draw_heat_map, figure_size

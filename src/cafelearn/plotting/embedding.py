@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from sklearn.decomposition import PCA
 
-from cafelearn._cafe import CAFE
-from cafelearn._typing import Estimator, MatrixLike
+from cafelearn.base.typing import Estimator, MatrixLike
+from cafelearn.estimators.cafe import CAFE
 from cafelearn.plotting._axes import group_style, panels, plain_text
 from cafelearn.plotting._estimators import check_classes, check_estimator, match_clusters
 

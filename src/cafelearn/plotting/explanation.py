@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pandas as pd
 
-from cafelearn._typing import Estimator, MatrixLike
-from cafelearn.explanation import explain, values_shown
+from cafelearn.base.typing import Estimator, MatrixLike
+from cafelearn.interpret.explanation import explain, values_shown
 from cafelearn.plotting._axes import COLORS, panels, plain_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from cafelearn._cafe import CAFE
-from cafelearn._typing import Estimator
+from cafelearn.base.typing import Estimator
+from cafelearn.estimators.cafe import CAFE
 from cafelearn.plotting._axes import panels
 from cafelearn.plotting._estimators import check_estimator, check_weights_table
 from cafelearn.plotting._heat_map import draw_heat_map, figure_size

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from cafelearn._typing import Estimator
+from cafelearn.base.typing import Estimator
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import (
     check_classes,

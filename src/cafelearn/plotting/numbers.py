@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pandas as pd
 
-from cafelearn._cafe import CAFE
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._n_clusters import MEASURED
-from cafelearn._typing import Estimator
+from cafelearn.base.typing import Estimator
+from cafelearn.choice.chosen import MEASURED
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
 

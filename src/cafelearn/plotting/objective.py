@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from cafelearn._cafe import CAFE
-from cafelearn._labels import family_positions
-from cafelearn._solver.starts import uses_offset
-from cafelearn._typing import Estimator
-from cafelearn._variables import fitted_variables
+from cafelearn.base.typing import Estimator
+from cafelearn.data.variables import fitted_variables
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.interpret.labels import family_positions
+from cafelearn.kmeans.starts import uses_offset
 from cafelearn.plotting._axes import COLORS, panels
 from cafelearn.plotting._estimators import check_estimator
 from cafelearn.theory import objective_bounds

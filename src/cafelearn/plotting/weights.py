@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from cafelearn._typing import Estimator
+from cafelearn.base.typing import Estimator
 from cafelearn.plotting._axes import panels
 from cafelearn.plotting._estimators import check_weights_table, weights_frame
 from cafelearn.plotting._heat_map import contrast_colors, draw_heat_map, figure_size

@@ -7,8 +7,12 @@ import pandas as pd
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._cafe import CAFE
-from cafelearn._labels import (
+from cafelearn.choice.diagnosis import SEVERE
+from cafelearn.data.validation import check_data, is_dask
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret.labels import (
     answer_words,
     candidate_names,
     chosen_position,
@@ -16,11 +20,7 @@ from cafelearn._labels import (
     is_mixture,
     settings_words,
 )
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._profiles import feature_names, portraits
-from cafelearn._tabular import TabularCAFE
-from cafelearn._validation import check_data, is_dask
-from cafelearn.diagnosis import SEVERE
+from cafelearn.interpret.profiles import feature_names, portraits
 
 # Largest number of principal components that are drawn if no features are extracted.
 MOST_COMPONENTS = 8

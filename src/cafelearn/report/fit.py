@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cafelearn._cafe import CAFE
-from cafelearn._mwkmeans import MinkowskiWeightedKMeans
-from cafelearn._tabular import TabularCAFE
-from cafelearn._typing import MatrixLike
+from cafelearn.base.typing import MatrixLike
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
+from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.report import drawing, numbers, profiles, sections, tried, usage, words
 from cafelearn.report.embedding import axis_name, embedding
 from cafelearn.report.facts import Facts

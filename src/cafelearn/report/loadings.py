@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn._loadings import has_loadings
+from cafelearn.extraction.loadings import has_loadings
 from cafelearn.report.embedding import MOST_AXES
 from cafelearn.report.tables import Column, Table, heat_cell, text_cell
 

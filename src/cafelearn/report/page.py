@@ -15,8 +15,8 @@ import numpy as np
 import sklearn
 
 import cafelearn
-from cafelearn._files import PAGE_SUFFIXES, atomic_path, check_output, check_suffix
-from cafelearn._words import shortened
+from cafelearn.base.words import shortened
+from cafelearn.files.atomic import PAGE_SUFFIXES, atomic_path, check_output, check_suffix
 
 ASSETS = files("cafelearn.report") / "assets"
 SCRIPTS = ("theme.js", "tips.js", "tables.js", "scatter.js", "copy.js")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn._profiles import amount_in, decimals_for, percent
+from cafelearn.interpret.profiles import amount_in, decimals_for, percent
 from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
 from cafelearn.report.words import feature_text
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from cafelearn._gaps import extremes, has_gaps, observed_moments
-from cafelearn._labels import ROLES
-from cafelearn._profiles import amount_in, decimals_for, variable_names
-from cafelearn._variables import of_variables, sum_over_variables, variable_codes
+from cafelearn.data.gaps import extremes, has_gaps, observed_moments
+from cafelearn.data.variables import of_variables, sum_over_variables, variable_codes
+from cafelearn.interpret.labels import ROLES
+from cafelearn.interpret.profiles import amount_in, decimals_for, variable_names
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
     Cell,

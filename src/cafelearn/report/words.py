@@ -2,10 +2,15 @@
 
 import numpy as np
 
-from cafelearn._extractors import EXTRACTORS
-from cafelearn._labels import exponent_name, mixture_words, offset_name, relevance_words
-from cafelearn._profiles import percent, variable_names
-from cafelearn._selections import SELECTIONS
+from cafelearn.choice.rules import SELECTIONS
+from cafelearn.extraction.table import EXTRACTORS
+from cafelearn.interpret.labels import (
+    exponent_name,
+    mixture_words,
+    offset_name,
+    relevance_words,
+)
+from cafelearn.interpret.profiles import percent, variable_names
 from cafelearn.report.page import count, join, number, short
 
 RESCALINGS = {

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from cafelearn._gaps import has_gaps
-from cafelearn._solver.descent import one_cluster
-from cafelearn._solver.kernels.weights import cells_of, log_mean_dispersion, make_groups
-from cafelearn._solver.scales import data_scale
-from cafelearn._solver.starts import uses_offset
-from cafelearn._typing import Estimator, MatrixLike, VectorLike
-from cafelearn._validation import check_data, check_weights
-from cafelearn._variables import (
+from cafelearn.base.typing import Estimator, MatrixLike, VectorLike
+from cafelearn.data.gaps import has_gaps
+from cafelearn.data.validation import check_data, check_weights
+from cafelearn.data.variables import (
     codes_of,
     fitted_columns,
     of_variables,
     sum_over_variables,
     variable_codes,
 )
+from cafelearn.kmeans.descent import one_cluster
+from cafelearn.kmeans.kernels.weights import cells_of, log_mean_dispersion, make_groups
+from cafelearn.kmeans.scales import data_scale
+from cafelearn.kmeans.starts import uses_offset
 from cafelearn.theory import formulas as theory
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"

@@ -9,9 +9,9 @@ overflow for p near 1. :func:`cafelearn.theory.certificate` checks the claims on
 import numpy as np
 from scipy.special import logsumexp
 
-from cafelearn._solver.descent import one_cluster
-from cafelearn._solver.scales import data_scale
-from cafelearn._typing import MatrixLike, VectorLike
+from cafelearn.base.typing import MatrixLike, VectorLike
+from cafelearn.kmeans.descent import one_cluster
+from cafelearn.kmeans.scales import data_scale
 
 
 def _check_p(p):

@@ -1,0 +1,1 @@
+"""The door: checks, gaps, variables and scaling of rows."""

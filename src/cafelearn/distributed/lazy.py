@@ -1,0 +1,117 @@
+"""Lazy methods of fitted estimators on Dask collections, block by block."""
+
+from copy import copy
+
+import dask.array as da
+import numpy as np
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn.distributed.inputs import as_array, make_blocks
+from cafelearn.interpret.profiles import merge_sums, profile_sums
+
+# Attributes that workers do not need. Lazy labels would even keep a reference to the data.
+LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
+# Methods that return one number per row, with its type; None means the type of the data.
+ONE_EACH = {"predict": np.int32, "assignment_margin": None}
+
+
+def lazily(estimator, name, X):
+    """Return the result of the method `name` of a fitted estimator on X as a Dask array."""
+    check_is_fitted(estimator)
+    wanted = _get_output_config("transform", estimator)["dense"]
+    if name == "transform" and wanted != "default":
+        # scikit-learn would load all rows into a table on the client.
+        raise ValueError(
+            f"{type(estimator).__name__}.transform returns a Dask array for a Dask collection, "
+            f"but transform_output={wanted!r} is set; set it to 'default'."
+        )
+    X, dtype = as_array(estimator, X, reset=False)
+    return blockwise(estimator, name, X, dtype)
+
+
+def blockwise(estimator, name, X, dtype):
+    """Call the method `name` on each block of a Dask array that has been validated."""
+    worker, one_each = detached(estimator), name in ONE_EACH
+    dtype = ONE_EACH.get(name) or dtype
+    width = () if one_each else (_width(estimator, name),)
+    return da.map_blocks(
+        _call,
+        X,
+        estimator=worker,
+        method=name,
+        width=width,
+        out_dtype=np.dtype(dtype),
+        dtype=dtype,
+        drop_axis=1 if one_each else [],
+        chunks=(X.chunks[0], *((length,) for length in width)),
+        meta=np.empty((0,) * (1 + len(width)), dtype=dtype),
+    )
+
+
+def _width(estimator, name):
+    # A scaler has no `_n_features_out`, because it returns as many features as it takes.
+    n_features_in = estimator.n_features_in_
+    if name == "predict_proba":
+        return estimator.n_clusters_
+    if name == "rescale":
+        return input_width(estimator)
+    if name != "transform":
+        return n_features_in
+    return getattr(estimator, "_n_features_out", n_features_in)
+
+
+def input_width(cafe):
+    """Return the width of the input of the extractor of a fitted CAFE."""
+    beside = {"memberships": 2, "distances": 1}.get(cafe._input, 0)
+    return cafe.n_features_in_ + beside * len(cafe.feature_weights_)
+
+
+def _call(block, estimator, method, width, out_dtype):
+    if len(block) == 0:
+        return np.empty((0, *width), dtype=out_dtype)
+    return np.asarray(getattr(estimator, method)(block))
+
+
+def detached(estimator):
+    """Return a copy with only the attributes that its methods need on a worker."""
+    worker = copy(estimator)
+    for attribute in LEFT_BEHIND:
+        worker.__dict__.pop(attribute, None)
+    if hasattr(worker, "n_jobs"):
+        worker.n_jobs = None
+    if hasattr(worker, "model_"):
+        worker.model_ = detached(worker.model_)
+        worker.models_ = [worker.model_]
+    if "mixture_" in vars(worker):  # TabularCAFE has a property of this name
+        worker.mixture_ = detached(worker.mixture_)
+    return worker
+
+
+def score(estimator, X, sample_weight):
+    """Compute minus the objective of the rows; not lazy."""
+    return float(_reduce(estimator, X, sample_weight, score_block, sum))
+
+
+def profile(estimator, X, sample_weight):
+    """Compute the sums for `profile_frame`; not lazy."""
+    return _reduce(estimator, X, sample_weight, profile_block, merge_sums)
+
+
+def _reduce(estimator, X, sample_weight, run, combine):
+    check_is_fitted(estimator)
+    blocks = make_blocks(estimator, X, sample_weight, reset=False)
+    return blocks.reduce(run, combine, detached(estimator), check=True)
+
+
+def score_block(rows, estimator):
+    """Compute the score of one block; 0 if all of its weights are zero."""
+    if not rows.sample_weight.any():
+        return 0.0
+    return estimator.score(rows.X, sample_weight=rows.sample_weight)
+
+
+def profile_block(rows, estimator):
+    """Compute the profile sums of one block, which may have no rows."""
+    labels = estimator.predict(rows.X) if len(rows.X) else np.empty(0, dtype=np.int32)
+    return profile_sums(rows.X, labels, len(estimator.feature_weights_), rows.sample_weight)

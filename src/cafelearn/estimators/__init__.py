@@ -1,0 +1,1 @@
+"""The estimators, and how CAFE fits its candidates."""

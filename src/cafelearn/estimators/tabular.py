@@ -1,0 +1,387 @@
+"""TabularCAFE: CAFE for tables with text, dates and missing values."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import (
+    BaseEstimator,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from cafelearn.base.typing import MatrixLike
+from cafelearn.choice.diagnosis import Finding
+from cafelearn.data.validation import is_dask
+from cafelearn.estimators.cafe import CAFE
+from cafelearn.interpret.notebook import NotebookMixin
+from cafelearn.interpret.profiles import ProfileMixin
+from cafelearn.tables.encoding import TableEncoder
+
+__all__ = ["TabularCAFE"]
+
+
+class TabularCAFE(
+    NotebookMixin,
+    ProfileMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """CAFE on a data frame of numbers, text, booleans and dates.
+
+    A :class:`~cafelearn.TableEncoder` encodes the columns as numbers, and CAFE is fitted to
+    the result. Identifiers, free text and constant columns are left out; see
+    ``encoder_.treatments_``. New rows are encoded with the categories and medians of the
+    training rows.
+
+    Parameters
+    ----------
+    cafe : CAFE, default=None
+        The estimator to clone and fit. None means ``CAFE()``.
+    impute : {"median"} or None, default=None
+        Treatment of missing values. None keeps them (:doc:`/guide/missing`). "median" imputes
+        the median of numbers and the most frequent value of categories.
+    categorical : sequence of str, default=()
+        Columns to treat as categories, whatever they contain.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    id_column : str, default=None
+        Column of row names. It is left out of the fit.
+    max_categories : int, default=100
+        Largest number of distinct values of a categorical column; a column with more raises
+        an error.
+    numeric : sequence of str, default=()
+        Columns to treat as numbers, even if they look like identifiers.
+    group_categories : bool, default=True
+        Whether the encoded columns of a categorical column are one variable, with one weight
+        per cluster. A categorical column then counts as much as a numeric one, regardless of
+        its number of values; see `feature_groups` of :class:`CAFE`. With False, each value has
+        its own weight. If `cafe` has its own `feature_groups`, one label per encoded column,
+        these are used instead.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+        The fitted encoder.
+    cafe_ : CAFE
+        The fitted CAFE.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    n_clusters_ : int
+        The number of clusters, given or chosen; see :class:`CAFE`.
+    n_clusters_table_ : pandas.DataFrame or None
+        The numbers of clusters tried; see :class:`CAFE`.
+    diagnosis_ : list of Finding
+        Problems found with the fit; see :class:`CAFE`.
+    verdict_, confidence_, stability_, cluster_stability_ : str, str, float, ndarray
+        How sure the clusters are; see :class:`CAFE`.
+    mixture_ : Mixture
+        The mixture of the encoded columns; see :class:`CAFE`.
+    relevance_ : ndarray of int of shape (n_clusters, n_encoded_columns)
+        Role of each encoded column in each cluster; see :class:`CAFE`.
+    loadings_ : DataFrame
+        Coefficients of the inputs in each extracted feature; see :class:`CAFE`.
+    n_features_in_ : int
+        Number of columns seen during :meth:`fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns seen during :meth:`fit`. Defined only when `X` has names that are
+        all strings.
+
+    See Also
+    --------
+    CAFE : The same method for numeric data.
+
+    Examples
+    --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
+    >>> from cafelearn import TabularCAFE
+    >>> table = load("iris").frame.assign(big=lambda t: t.iloc[:, 0] > 6)
+    >>> model = TabularCAFE(CAFE(3, n_init=5, random_state=0), drop=["target"])
+    >>> model.fit_transform(table).shape
+    (150, 12)
+    >>> model.weights_frame().columns[-2:].tolist()
+    ['petal_width', 'big']
+    >>> model.confidence_
+    'high'
+    """
+
+    _parameter_constraints = {
+        "cafe": [CAFE, None],
+        "impute": [StrOptions({"median"}), None],
+        "categorical": ["array-like"],
+        "drop": ["array-like"],
+        "id_column": [str, None],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "numeric": ["array-like"],
+        "group_categories": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        cafe: CAFE | None = None,
+        *,
+        impute: str | None = None,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        id_column: str | None = None,
+        max_categories: int = 100,
+        numeric: Sequence[str] = (),
+        group_categories: bool = True,
+    ):
+        self.cafe = cafe
+        self.impute = impute
+        self.categorical = categorical
+        self.drop = drop
+        self.id_column = id_column
+        self.max_categories = max_categories
+        self.numeric = numeric
+        self.group_categories = group_categories
+
+    # Options with which the command ``cafe fit`` read the table; None for other fits.
+    _reading: dict | None = None
+
+    # Nested validation is not skipped, because `cafe` checks its own parameters.
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
+        """Encode the table and fit CAFE.
+
+        There are no sample weights. For rows with weights, encode the table with
+        :class:`~cafelearn.TableEncoder`, and fit ``CAFE(feature_groups="auto")`` to the result.
+
+        Parameters
+        ----------
+        X : DataFrame, Dask dataframe or array-like of shape (n_samples, n_columns)
+            The table. A Dask dataframe is fitted block by block (:doc:`/guide/large_data`).
+            The other methods are lazy on Dask dataframes.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        self : TabularCAFE
+            The fitted estimator.
+        """
+        names = [] if self.id_column is None else [self.id_column]
+        self.encoder_ = TableEncoder(
+            self.impute,
+            categorical=self.categorical,
+            drop=list(dict.fromkeys([*self.drop, *names])),
+            max_categories=self.max_categories,
+            numeric=self.numeric,
+        )
+        encoded = self.encoder_.fit(X).transform(X)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        if hasattr(self.encoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+        cafe = clone(CAFE() if self.cafe is None else self.cafe)
+        if self.group_categories and cafe.feature_groups is None:
+            cafe.set_params(feature_groups=self.encoder_.variables_out())
+        self.cafe_ = cafe.fit(encoded)
+        self.labels_ = self.cafe_.labels_
+        self.n_iter_ = self.cafe_.n_iter_
+        return self
+
+    def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
+        """Fit and extract the features of the training rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The same as ``fit(X).transform(X)``.
+        """
+        return self.fit(X).transform(X)
+
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Extract the features of new rows.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            See :meth:`CAFE.transform`.
+        """
+        return self._fitted().transform(self.encode(X))
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Find the cluster of each row.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Index of the most likely cluster.
+        """
+        return self._fitted().predict(self.encode(X))
+
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Compute the probability of each cluster for each row.
+
+        Only defined if the CAFE has ``selection="mixture"``.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            See :meth:`CAFE.predict_proba`.
+        """
+        return self._fitted().predict_proba(self.encode(X))
+
+    def assignment_margin(self, X: MatrixLike) -> np.ndarray:
+        """Compute the assignment margin of each row.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        margin : ndarray of shape (n_samples,)
+            See :meth:`CAFE.assignment_margin`.
+        """
+        return self._fitted().assignment_margin(self.encode(X))
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return the names of the extracted features.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        names : ndarray of str
+            The names cafe0, cafe1, and so on.
+        """
+        return self._fitted().get_feature_names_out()
+
+    def weights_frame(self) -> pd.DataFrame:
+        """Return the feature weights as a labelled table.
+
+        Returns
+        -------
+        weights : pandas.DataFrame of shape (n_clusters, n_features)
+            One row per cluster and one column per variable; with
+            ``group_categories=False``, one column per encoded column.
+        """
+        return self._fitted().weights_frame()
+
+    def encode(self, X: MatrixLike) -> pd.DataFrame:
+        """Encode a table as the input of CAFE.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            A table with the columns of :meth:`fit`.
+
+        Returns
+        -------
+        encoded : pandas.DataFrame of shape (n_samples, n_features)
+            The encoded rows. Their index is the `id_column`, if there is one; a Dask dataframe
+            keeps its index.
+        """
+        check_is_fitted(self)
+        encoded = self.encoder_.transform(X)
+        if is_dask(X):
+            return encoded
+        if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
+            encoded.index = pd.Index(X[self.id_column], name=self.id_column)
+        return encoded
+
+    def _profiled(self, X):
+        return self._fitted(), self.encode(X)
+
+    def _profile_columns(self):
+        return self.encoder_.columns_out()
+
+    def _profile_units(self):
+        kinds = self.encoder_.treatments_["kind"].to_dict()
+        return {name: kind for name, kind in kinds.items() if kind in ("date", "duration")}
+
+    @property
+    def loadings_(self):
+        """Coefficients of the inputs of the extractor in each extracted feature."""
+        return self._fitted().loadings_
+
+    @property
+    def diagnosis_(self) -> list[Finding]:
+        """Problems found with the fit."""
+        return self._fitted().diagnosis_
+
+    @property
+    def n_clusters_(self):
+        """The number of clusters, given or chosen."""
+        return self._fitted().n_clusters_
+
+    @property
+    def n_clusters_table_(self):
+        """The numbers of clusters tried, one row each; None if a single number was given."""
+        return self._fitted().n_clusters_table_
+
+    @property
+    def mixture_(self):
+        """The mixture of the CAFE."""
+        return self._fitted().mixture_
+
+    @property
+    def verdict_(self) -> str:
+        """Whether the clusters are a structure of the data."""
+        return self._fitted().verdict_
+
+    @property
+    def confidence_(self) -> str:
+        """How sure the labels are: "high", "medium" or "low"."""
+        return self._fitted().confidence_
+
+    @property
+    def stability_(self) -> float:
+        """Mean agreement of the labels with those of fits to random halves of the rows."""
+        return self._fitted().stability_
+
+    @property
+    def cluster_stability_(self) -> np.ndarray:
+        """Mean agreement of each cluster with the most similar one of fits to random halves."""
+        return self._fitted().cluster_stability_
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """Role of each encoded column in each cluster."""
+        return self._fitted().relevance_
+
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.cafe_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,1 @@
+"""Files: atomic writes, arrays, models and their checks."""

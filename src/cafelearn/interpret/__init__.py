@@ -1,0 +1,1 @@
+"""What a fit means: profiles, explanations, names, notebook cards."""
