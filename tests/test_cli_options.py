@@ -303,3 +303,10 @@ def test_too_few_rows(tmp_path, cafe):
     code, _, err = cafe("fit", path, "-k", 3)
     assert code == 2
     assert "as many rows as clusters" in err
+
+
+def test_the_rules_of_choice_are_those_of_cafe():
+    from cafelearn.choice.selection import SELECTIONS
+    from cafelearn.cli.fit import Selection
+
+    assert {each.value for each in Selection} == set(SELECTIONS)

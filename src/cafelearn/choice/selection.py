@@ -1,5 +1,8 @@
 """Compare clusterings of the same rows: likelihood score, agreement, and choice of the best."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.utils import check_array, column_or_1d
 
@@ -189,3 +192,19 @@ def by_agreement(models, scores, agreement):
         return -round(total[i], 12), round(position, 12), models[i].p, i
 
     return min(range(len(models)), key=rank)
+
+
+class Selection(NamedTuple):
+    """A rule by which CAFE chooses among candidates."""
+
+    choose: Callable  # (models, scores, agreement) -> index
+    text: str  # reason for the choice, in reports
+
+
+# The selection that fits a mixture, which starts from the candidates.
+MIXTURE = "mixture"
+SELECTIONS = {
+    MIXTURE: Selection(by_likelihood, "the highest likelihood score of the starts"),
+    "likelihood": Selection(by_likelihood, "the highest likelihood score"),
+    "agreement": Selection(by_agreement, "the highest total agreement with the others"),
+}

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cafelearn.choice.rules import SELECTIONS
 from cafelearn.cli import fitting, options
 from cafelearn.cli.candidates import method_settings, numbers_of_clusters
 from cafelearn.cli.session import session
@@ -23,7 +22,8 @@ Extractor = StrEnum(  # type: ignore[misc]
     "Extractor", {name: name for name in (AUTO, *EXTRACTORS)}
 )
 BY_DEFAULT = Extractor(AUTO)
-Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: ignore[misc]
+# The keys of SELECTIONS, which are slow to import.
+Selection = StrEnum("Selection", ["mixture", "likelihood", "agreement"])
 Impute = StrEnum("Impute", ["median"])
 
 Clusters = typer.Option(

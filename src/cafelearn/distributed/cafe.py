@@ -8,8 +8,7 @@ from sklearn import config_context
 from cafelearn.base.seeds import seed_integer, seed_sequence
 from cafelearn.choice.answer import best_starts, fit_mixture
 from cafelearn.choice.diagnosis import warn_of
-from cafelearn.choice.rules import MIXTURE
-from cafelearn.choice.selection import add_tables, contingency_tables
+from cafelearn.choice.selection import MIXTURE, add_tables, contingency_tables
 from cafelearn.data.validation import check_unscaled, ordinary_units
 from cafelearn.data.variables import (
     largest_sums,

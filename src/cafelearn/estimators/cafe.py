@@ -38,8 +38,9 @@ from cafelearn.choice.diagnosis import (
     check_weights,
     warn_of,
 )
-from cafelearn.choice.rules import MIXTURE, SELECTIONS, choose
 from cafelearn.choice.selection import (
+    MIXTURE,
+    SELECTIONS,
     adjusted_rand_index,
     agreement_matrix,
     contingency_tables,
@@ -837,7 +838,8 @@ class CAFE(
     def _choose(self, candidates, models, found, scores, tables, weighted=False):
         """Choose a fitted model, set the attributes that depend on it and return its index."""
         self.agreement_ = agreement_matrix(tables, len(models))
-        chosen = choose(self.selection, models, scores, self.agreement_)
+        choose = SELECTIONS[self.selection].choose
+        chosen = choose(models, scores, self.agreement_)
         check_found(self, found[chosen], weighted)
         self.models_, self.model_ = models, models[chosen]
         self._candidates = candidate_records(

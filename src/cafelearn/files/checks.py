@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from cafelearn.choice.answer import Answer
 from cafelearn.choice.chosen import MEASURED
-from cafelearn.choice.rules import MIXTURE
+from cafelearn.choice.selection import MIXTURE
 from cafelearn.choice.verdict import VERDICTS
 from cafelearn.data.variables import codes_of, of_variables
 from cafelearn.estimators.cafe import CAFE

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cafelearn.choice.rules import SELECTIONS
+from cafelearn.choice.selection import SELECTIONS
 from cafelearn.extraction.table import EXTRACTORS
 from cafelearn.interpret.labels import (
     exponent_name,
