@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from cafelearn.base.words import listed, suggestion
 from cafelearn.cli import options
 from cafelearn.cli.place import features_table, row_names
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FEW = 1_000  # rows of a table larger than memory in which remarks look for known classes
 
@@ -17,8 +18,8 @@ class Fitted(NamedTuple):
     """A fitted TabularCAFE and what is known of its rows."""
 
     estimator: object
-    labels: np.ndarray
-    margin: np.ndarray
+    labels: "np.ndarray"
+    margin: "np.ndarray"
     names: object  # names of the rows, or None
     known: object  # Series of known classes, or None
     profile: object  # cluster profiles
