@@ -115,7 +115,7 @@ def test_rows_are_treated_one_by_one(monkeypatch):
     X = with_categories()[0]
     model = fit(X)
     whole = model.score_samples(X), model.predict_proba(X)
-    monkeypatch.setattr("cafelearn.mixture.model.ROWS", 7)
+    monkeypatch.setattr("cafelearn.mixture.rows.ROWS", 7)
     np.testing.assert_allclose(model.score_samples(X), whole[0])
     np.testing.assert_allclose(model.predict_proba(X), whole[1], atol=1e-12)
 

@@ -18,7 +18,7 @@ from cafelearn.mixture.descent import objective_of
 from cafelearn.mixture.em import Family, e_step, sum_rows
 from cafelearn.mixture.marginals import FALL
 from cafelearn.mixture.maximise import m_step
-from cafelearn.mixture.model import Fitted
+from cafelearn.mixture.rows import Fitted
 from cafelearn.mixture.settings import SETTINGS
 
 NAMES = ["independent", *COVARIANCES]

@@ -8,7 +8,8 @@ from cafelearn.base.seeds import seed_integer, seed_sequence
 from cafelearn.choice.selection import highest
 from cafelearn.choice.stability import measure_stability
 from cafelearn.choice.verdict import NONE, STRUCTURE, Verdict, judge
-from cafelearn.mixture.model import Mixture, one_thread
+from cafelearn.mixture.model import Mixture
+from cafelearn.mixture.rows import one_thread
 from cafelearn.mixture.search import families_of, search
 from cafelearn.mixture.settings import SETTINGS
 

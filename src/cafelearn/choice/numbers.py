@@ -9,7 +9,7 @@ from cafelearn.choice.null import fit_null
 from cafelearn.choice.verdict import NONE, judge
 from cafelearn.mixture.descent import Descent
 from cafelearn.mixture.em import Family
-from cafelearn.mixture.model import counting_weights, one_thread, prepare, search_sample
+from cafelearn.mixture.rows import counting_weights, one_thread, prepare, search_sample
 from cafelearn.mixture.search import search
 from cafelearn.mixture.settings import FEW, LIMITS, SETTINGS
 from cafelearn.mixture.starts import nearest_centers, plain_start

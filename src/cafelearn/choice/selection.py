@@ -10,7 +10,7 @@ from cafelearn.base.typing import MatrixLike, VectorLike
 from cafelearn.data.validation import countable_weights
 from cafelearn.data.variables import check_groups, codes_of, columns_by_code, fitted_variables
 from cafelearn.mixture.descent import score_labels
-from cafelearn.mixture.model import one_thread, prepare
+from cafelearn.mixture.rows import one_thread, prepare
 from cafelearn.theory import normalized_objective
 
 __all__ = ["likelihood_score"]

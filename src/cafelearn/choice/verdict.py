@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cafelearn.choice.null import draw_copy, fit_null, prepare_copies
 from cafelearn.mixture.em import Family
-from cafelearn.mixture.model import prepare
+from cafelearn.mixture.rows import prepare
 from cafelearn.mixture.search import search
 from cafelearn.mixture.settings import LIMITS, SETTINGS
 from cafelearn.mixture.starts import first_starts

@@ -8,8 +8,8 @@ from cafelearn.mixture.columns import Columns
 from cafelearn.mixture.covariances import COVARIANCES
 from cafelearn.mixture.em import Family, Parameters
 from cafelearn.mixture.marginals import Marginals
-from cafelearn.mixture.model import memberships
 from cafelearn.mixture.powers import Powers
+from cafelearn.mixture.rows import memberships
 from cafelearn.mixture.settings import TINY
 
 # Largest absolute value of a log ratio, whose exponential must be a float.

@@ -1,18 +1,13 @@
 """The estimator Mixture."""
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
-from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, _fit_context
-from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from cafelearn.base.seeds import seed_sequence
 from cafelearn.base.typing import MatrixLike, Seed, VectorLike
@@ -23,34 +18,31 @@ from cafelearn.data.validation import (
     countable_weights,
 )
 from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
-from cafelearn.mixture.columns import Columns, fit_columns, geometry, read_rows
 from cafelearn.mixture.covariances import COVARIANCES
-from cafelearn.mixture.drawing import draw_rows
-from cafelearn.mixture.em import Family, Parameters, add_sums, e_step, log_joint, memberships_of
-from cafelearn.mixture.marginals import Marginals
+from cafelearn.mixture.em import log_joint
+from cafelearn.mixture.fitted import FittedMixture
 from cafelearn.mixture.maximise import m_step
-from cafelearn.mixture.powers import Powers
+from cafelearn.mixture.rows import (
+    Fitted,
+    counting_weights,
+    em_sums,
+    member_sums,
+    one_thread,
+    prepare,
+    search_sample,
+    sum_batches,
+)
 from cafelearn.mixture.search import families_of, search
 from cafelearn.mixture.settings import LIMITS, TINY
-from cafelearn.mixture.starts import find_isolated, first_starts, more_starts, power_labels
+from cafelearn.mixture.starts import first_starts, more_starts
 
 __all__ = ["Mixture"]
 
-# Rows per batch.
-ROWS = 8_192
 # Number of mixtures found, whose clusters are starts for the others.
 OTHERS = 6
 
 
-class Fitted(NamedTuple):
-    """A fitted mixture."""
-
-    columns: Columns
-    parameters: Parameters
-    family: Family
-
-
-class Mixture(DensityMixin, BaseEstimator):
+class Mixture(FittedMixture, DensityMixin, BaseEstimator):
     """Mixture of clusters for tables with columns of any kind.
 
     A component describes a cluster: it has probabilities for categories and for values that
@@ -300,71 +292,6 @@ class Mixture(DensityMixin, BaseEstimator):
         variance = float(roots.var(axis=0).sum())
         self._root_scale = 1 / np.sqrt(variance) if variance > 0 else 0.0
 
-    def _cluster_features(self, X):
-        """Return the membership probabilities of validated rows, and the roots of densities.
-
-        A root is minus the square root of twice the log density of the row in a cluster,
-        relative to the highest one: minus its Mahalanobis distance, for a normal distribution.
-        The total variance of the roots is about 1.
-        """
-        columns, parameters, family = self._fitted
-        k = len(parameters.mean)
-        shares, roots = [np.empty((0, k))], [np.empty((0, k))]
-        with one_thread():
-            for rows in gen_batches(len(X), ROWS) if len(X) else ():
-                joint, *_ = log_joint(read_rows(X[rows], columns), parameters, columns, family)
-                joint = joint[:, :k]
-                shares.append(memberships_of(joint)[0])
-                below = self._peaks - (joint - parameters.log_weight[:k])
-                roots.append(-np.sqrt(2 * np.maximum(below, 0.0)) * self._root_scale)
-        return np.concatenate(shares), np.concatenate(roots)
-
-    def _in_batches(self, X):
-        """Return memberships and log densities of validated rows, batch by batch."""
-        fitted = self._fitted
-        with one_thread():
-            return [memberships(X[rows], fitted) for rows in gen_batches(len(X), ROWS)]
-
-    def _probabilities(self, X):
-        """Return the membership probabilities of validated rows."""
-        if not len(X):
-            return np.empty((0, self.n_components))
-        return np.concatenate([share for share, _ in self._in_batches(X)])
-
-    def _checked(self, X):
-        check_is_fitted(self)
-        return check_data(self, X, reset=False, gaps=True)
-
-    def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Compute the probability of each component for each row, the background aside.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New data.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_components)
-            The probabilities; each row has the sum 1.
-        """
-        return self._probabilities(self._checked(X))
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Find the most likely component of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New data.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Index of the component.
-        """
-        return self.predict_proba(X).argmax(axis=1).astype(np.int32)
-
     def fit_predict(
         self, X: MatrixLike, y: object = None, sample_weight: VectorLike | None = None
     ) -> np.ndarray:
@@ -386,287 +313,7 @@ class Mixture(DensityMixin, BaseEstimator):
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def score_samples(self, X: MatrixLike) -> np.ndarray:
-        """Compute the log density of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New data.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-            Log of the density with respect to continuous values and of the probability of
-            categories and atoms.
-        """
-        return np.concatenate([found for _, found in self._in_batches(self._checked(X))])
-
-    def score(self, X: MatrixLike, y: object = None) -> float:
-        """Compute the mean log density of the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New data.
-        y : None
-            Ignored; present by convention.
-
-        Returns
-        -------
-        score : float
-            Mean of :meth:`score_samples`.
-        """
-        return float(self.score_samples(X).mean())
-
-    def bic(self, X: MatrixLike) -> float:
-        """Compute the Bayesian information criterion; lower is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data.
-
-        Returns
-        -------
-        bic : float
-            The criterion.
-        """
-        log_density = self.score_samples(X)
-        columns, parameters, _ = self._fitted
-        n_parameters = columns.n_parameters + parameters.n_parameters
-        return float(n_parameters * np.log(len(log_density)) - 2 * log_density.sum())
-
-    def icl(self, X: MatrixLike) -> float:
-        """Compute the integrated completed likelihood criterion; lower is better.
-
-        It is the BIC plus twice the entropy of the membership probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data.
-
-        Returns
-        -------
-        icl : float
-            The criterion.
-        """
-        share = self.predict_proba(X)
-        return self.bic(X) - 2 * float((share * np.log(np.maximum(share, 1e-300))).sum())
-
-    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw rows from the mixture.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            The rows, without missing values.
-        labels : ndarray of shape (n_samples,)
-            Component of each row; -1 for the background.
-        """
-        check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"Mixture.sample needs n_samples to be >= 1, got {n_samples!r}.")
-        rng = np.random.default_rng(seed_sequence(self.random_state).spawn(3)[2])
-        return draw_rows(self._fitted, int(n_samples), rng)
-
-    def transform_columns(self, X: MatrixLike) -> np.ndarray:
-        """Transform the continuous columns as the mixture does.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The data.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_continuous)
-            Transformed values with a mean of about 0 and a variance of about 1; 0 for atoms and
-            missing values.
-        """
-        return np.array(read_rows(self._checked(X), self._fitted.columns).values)
-
-    @property
-    def covariances_(self) -> np.ndarray:
-        """Covariance matrices of the transformed continuous columns."""
-        check_is_fitted(self)
-        _, parameters, _ = self._fitted
-        own = np.where(parameters.used > 0, parameters.variance, 1.0)
-        found = np.stack([np.diag(variance) for variance in own])
-        block = parameters.block
-        found[:, block[:, None], block] = parameters.covariance
-        return found
-
-    @property
-    def relevance_(self) -> np.ndarray:
-        """Role of each feature in each component."""
-        check_is_fitted(self)
-        columns, parameters, _ = self._fitted
-        k = len(parameters.mean)
-        found = np.zeros((k, self.n_features_in_), dtype=np.int8)
-        kind = np.where(parameters.used > 0, parameters.kind, 0)
-        kind[:, parameters.block] = parameters.kind[parameters.block]
-        found[:, columns.place] = kind
-        places = columns.event_place, columns.place[columns.marginals.mode_column]
-        matters = parameters.log_ratio[:k] != 0
-        for place, column in enumerate(np.concatenate(places).tolist()):
-            found[matters[:, place], column] = 2
-        return found
-
-    @property
-    def covariance_(self) -> str:
-        """The chosen covariance structure."""
-        check_is_fitted(self)
-        return self._fitted.family.covariance
-
-    @property
-    def tails_(self) -> bool:
-        """Whether t distributions were chosen."""
-        check_is_fitted(self)
-        return self._fitted.family.tails
-
-    @property
-    def background_(self) -> float:
-        """Share of the background."""
-        check_is_fitted(self)
-        _, parameters, family = self._fitted
-        return float(np.exp(parameters.log_weight[-1])) if family.background else 0.0
-
-    @property
-    def _fitted(self):
-        """The fitted mixture; stored as dictionaries of arrays, which model files can hold."""
-        state = self._state
-        columns = dict(state["columns"])
-        columns["powers"] = Powers(**columns["powers"])
-        columns["marginals"] = Marginals(**columns["marginals"])
-        return Fitted(
-            Columns(**columns), Parameters(**state["parameters"]), Family(**state["family"])
-        )
-
-    @_fitted.setter
-    def _fitted(self, fitted):
-        columns = fitted.columns._asdict()
-        columns["powers"] = columns["powers"]._asdict()
-        columns["marginals"] = columns["marginals"]._asdict()
-        parameters = fitted.parameters._asdict()
-        parameters["covariance"] = np.array(parameters["covariance"])
-        self._state = {
-            "columns": columns,
-            "parameters": parameters,
-            "family": fitted.family._asdict(),
-        }
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-class MemberSums(NamedTuple):
-    """Sums over the members of each component."""
-
-    mass: np.ndarray  # (k,)
-    first: np.ndarray  # (k, m)
-    second: np.ndarray  # (m,) of all rows
-    observed: np.ndarray  # (k, m)
-
-    def __add__(self, other):
-        return MemberSums(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-def memberships(X, fitted):
-    """Return the membership probabilities of the components and the log densities of rows."""
-    columns, parameters, family = fitted
-    rows = read_rows(X, columns)
-    joint, *_ = log_joint(rows, parameters, columns, family)
-    _, log_density = memberships_of(joint)
-    share, _ = memberships_of(joint[:, : len(parameters.mean)])
-    return share, log_density + rows.base
-
-
-def sum_batches(X, weight, run, request):
-    """Add up ``run(X, weight, request)`` over batches of rows; there may be no rows."""
-    batches = gen_batches(len(X), ROWS) if len(X) else [slice(0)]
-    return add_sums([run(X[rows], weight[rows], request) for rows in batches])
-
-
-def em_sums(X, weight, fitted):
-    """Compute the `Sums` of rows for the M-step."""
-    columns, parameters, family = fitted
-    return e_step(read_rows(X, columns), weight, parameters, columns, family)[1]
-
-
-def member_sums(X, weight, fitted):
-    """Compute the `MemberSums` of rows."""
-    members = (memberships(X, fitted)[0] * weight[:, None]).T
-    there = ~np.isnan(X)
-    X = np.where(there, X * fitted.columns.units - fitted.columns.low, 0.0)
-    return MemberSums(members.sum(axis=1), members @ X, weight @ (X * X), members @ there)
-
-
-LIMIT = {"lock": Lock(), "users": 0, "limits": None}
-
-
-@contextmanager
-def one_thread():
-    """Limit BLAS and OpenMP to one thread.
-
-    For small matrices, more threads only wait for each other, above all on a busy machine.
-    The limits are those of the process, so of several users the last one lifts them.
-    """
-    with LIMIT["lock"]:
-        LIMIT["users"] += 1
-        if LIMIT["users"] == 1:
-            LIMIT["limits"] = threadpool_limits(1)
-    try:
-        yield
-    finally:
-        with LIMIT["lock"]:
-            LIMIT["users"] -= 1
-            if LIMIT["users"] == 0:
-                LIMIT["limits"].restore_original_limits()
-
-
-class Prepared(NamedTuple):
-    """Rows that are ready for the search."""
-
-    X: np.ndarray
-    columns: Columns
-    rows: Any
-    weight: np.ndarray
-    points: np.ndarray
-    isolated: np.ndarray
-
-    def take(self, rows):
-        """Return some of the rows."""
-        X, columns, read, *others = self
-        return Prepared(X[rows], columns, read.take(rows), *(field[rows] for field in others))
-
-
-def prepare(X, weight, groups=None):
-    """Find the kinds of the columns, and read the rows."""
-    with one_thread():
-        columns = fit_columns(X, weight, power_labels, groups)
-        rows = read_rows(X, columns)
-        points = geometry(X, columns, weight)
-        return Prepared(X, columns, rows, weight, points, find_isolated(points))
-
-
-def search_sample(weight, seed):
-    """Return the positions of the rows that the search uses; rows of weight 0 are left out."""
-    used, most = np.flatnonzero(weight > 0), LIMITS.search_rows
-    if len(used) <= most:
-        return used
-    return np.sort(np.random.default_rng(seed).choice(used, most, replace=False))
-
-
-def counting_weights(weight):
-    """Return weights as numbers of rows; the mean of positive weights is at least 1."""
-    mean = weight.sum() / np.count_nonzero(weight)
-    return weight if mean >= 1 else weight / mean
