@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler
 from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.files import mixture_checks as checks
 from cafelearn.files.checks import SHAPES
 from cafelearn.files.models import (
     HEADER,
@@ -25,7 +26,7 @@ from cafelearn.files.models import (
     load_model,
     save_model,
 )
-from cafelearn.mixture import Mixture, checks
+from cafelearn.mixture import Mixture
 
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
 OPTIONS = {"n_components": 2, "n_init": 1, "p": (1.5, 2.0), "random_state": 0}

@@ -1,8 +1,6 @@
 """Consistency checks of models loaded from files."""
 
-import re
 from numbers import Integral, Real
-from types import NoneType
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -15,130 +13,19 @@ from cafelearn.data.variables import codes_of, of_variables
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.estimators.tabular import TabularCAFE
-from cafelearn.extraction.table import EXTRACTORS
+from cafelearn.files.archive import UnsoundModel
 from cafelearn.files.mixture_checks import check_state
-from cafelearn.files.npy import read_header
+from cafelearn.files.shapes import (
+    DATE_FORMAT,
+    NOT_NEGATIVE,
+    OPTIONAL,
+    POSITIVE,
+    RECORDS,
+    SHAPES,
+    UNBOUNDED,
+)
 from cafelearn.mixture.model import Mixture
 from cafelearn.tables.encoding import TableEncoder
-
-# A file may unpack to at most UNPACKED bytes or RATIO times its size, whichever is larger. Each
-# text member, such as the schema, is limited to DESCRIPTION bytes, because parsing it takes
-# many times its size in memory.
-UNPACKED, RATIO = 128 * 2**20, 64
-DESCRIPTION = 24 * 2**20
-
-# Shapes of fitted attributes, one letter per dimension. Dimensions with the same letter are
-# equal within a model: m features, k clusters, r components, n rows. `_check_cafe` checks the
-# sizes c and d; the other letters stand for any size.
-SHAPES = {
-    "MinkowskiWeightedKMeans": {
-        "cluster_centers_": "km",
-        "feature_weights_": "km",
-        "dispersions_": "km",
-        "objective_path_": "i",
-        "init_objectives_": "s",
-        "_mass": "k",
-        "_members": "k",
-        "_ranges": "m",
-        "_typical": "km",
-        "labels_": "n",
-    },
-    "Mixture": {
-        "weights_": "k",
-        "means_": "km",
-        "_center": "m",
-        "_spread": "m",
-        "_peaks": "k",
-        "labels_": "n",
-    },
-    "CAFE": {
-        "feature_weights_": "km",
-        "agreement_": "cc",
-        "_distance_scales": "d",
-        "labels_": "n",
-    },
-    "TabularCAFE": {"labels_": "n"},
-    "TableEncoder": {},
-    "Pipeline": {},
-    "RangeScaler": {"mean_": "m", "range_": "m"},
-    "StandardScaler": {"mean_": "m", "var_": "m", "scale_": "m"},
-    "MinMaxScaler": {name: "m" for name in ("min_", "scale_", "data_min_", "data_max_")},
-    "MaxAbsScaler": {"scale_": "m", "max_abs_": "m"},
-    "RobustScaler": {"center_": "m", "scale_": "m"},
-    "TruncatedSVD": {"components_": "rm"},
-} | {
-    entry.kind.rpartition(".")[2]: entry.shapes for entry in EXTRACTORS.values() if entry.shapes
-}
-# Attributes that may be missing or None: labels after fits to Dask collections, statistics that
-# some options omit, and attributes that older versions did not save.
-OPTIONAL = {
-    "labels_",
-    "mean_",
-    "var_",
-    "scale_",
-    "center_",
-    "_members",
-    "_ranges",
-    "_typical",
-}
-# Attributes that may be infinite, because powers may overflow. No attribute may contain NaN.
-UNBOUNDED = {"dispersions_", "objective_path_", "init_objectives_", "_typical", "var_"}
-NOT_NEGATIVE = {
-    "feature_weights_",
-    "dispersions_",
-    "explained_variance_",
-    "_mass",
-    "_members",
-    "_typical",
-}
-POSITIVE = {"scale_", "range_", "_distance_scales", "_spread"}
-# Types of the values in each column of `candidates_`.
-RECORDS = {
-    "scaling": str,
-    "weighting": str,
-    "dispersion_offset": (str, Real, NoneType),
-    "p": Real,
-    "objective": Real,
-    "score": Real,
-    "smallest": Real,
-    "largest": Real,
-    "agreement": Real,
-    "chosen": (bool, np.bool_),
-}
-# Date formats that the command ``cafe fit`` stores in a model.
-DATE_FORMAT = re.compile(r"%[dm][./-]%[dm][./-]%Y([ T]%H:%M(:%S)?)?")
-
-
-class UnsoundModel(ValueError):
-    """Error raised if a model is inconsistent or contains types that are not allowed."""
-
-
-def check_archive(archive, size, descriptions):
-    """Raise if a zip file of `size` bytes would unpack to too many bytes or has invalid arrays.
-
-    `descriptions` are the names of the text members. Every other member must be an array of the
-    size stated in its header.
-    """
-    members = archive.infolist()
-    total = sum(member.file_size for member in members)
-    allowed = max(UNPACKED, RATIO * size)
-    if total > allowed:
-        raise UnsoundModel(f"it would unpack to {total:,} bytes, more than {allowed:,}")
-    for member in members:
-        if member.filename not in descriptions:
-            _check_array(archive, member)
-        elif member.file_size > DESCRIPTION:
-            raise UnsoundModel(
-                f"{member.filename} has {member.file_size:,} bytes, more than {DESCRIPTION:,}"
-            )
-
-
-def _check_array(archive, member):
-    with archive.open(member) as file:
-        try:
-            read_header(file, member.file_size)
-        except ValueError as error:
-            raise UnsoundModel(f"the array {member.filename} is damaged: {error}") from None
 
 
 def check_model(model, n_features=None):

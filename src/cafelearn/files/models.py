@@ -19,8 +19,9 @@ from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.estimators.scaling import RangeScaler
 from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.extraction.table import EXTRACTORS, extractor_class
+from cafelearn.files.archive import UnsoundModel, check_archive
 from cafelearn.files.atomic import MODEL_SUFFIXES, atomic_path, check_suffix
-from cafelearn.files.checks import UnsoundModel, check_archive, check_model
+from cafelearn.files.checks import check_model
 from cafelearn.mixture.model import Mixture
 
 __all__ = ["ModelFileError", "load_model", "save_model"]

@@ -3,21 +3,23 @@
 from cafelearn.theory.certificate import Certificate, certificate
 from cafelearn.theory.formulas import (
     dispersions,
-    dominance,
     feature_weights,
     minkowski_center,
-    noise_pairs,
-    noise_suppression_bound,
     normalized_objective,
     objective,
     objective_bounds,
     power_mean,
     power_mean_objective,
-    rescaled_dispersions,
     selective_limit,
-    suppression_bound,
     weight_ratio,
     weight_ratio_bound,
+)
+from cafelearn.theory.noise import (
+    dominance,
+    noise_pairs,
+    noise_suppression_bound,
+    rescaled_dispersions,
+    suppression_bound,
 )
 
 __all__ = [

@@ -13,17 +13,13 @@ from cafelearn.base.typing import Estimator, MatrixLike, VectorLike
 from cafelearn.data.gaps import has_gaps
 from cafelearn.data.validation import check_data, check_weights
 from cafelearn.data.variables import (
-    codes_of,
-    fitted_columns,
-    of_variables,
     sum_over_variables,
-    variable_codes,
 )
 from cafelearn.kmeans.descent import one_cluster
-from cafelearn.kmeans.kernels.weights import cells_of, log_mean_dispersion, make_groups
 from cafelearn.kmeans.scales import data_scale
 from cafelearn.kmeans.starts import uses_offset
-from cafelearn.theory import formulas as theory
+from cafelearn.theory import formulas, noise
+from cafelearn.theory.facts import Facts
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "does not hold", "does not apply"
 
@@ -97,84 +93,13 @@ def certificate(
             "(NaN)."
         )
     sample_weight = check_weights(sample_weight, X, model)
-    facts = _Facts(model, X, sample_weight, nearest)
+    facts = Facts(model, X, sample_weight, nearest)
     rows = [*_descent_rows(facts), *_weight_rows(facts), *_objective_rows(facts)]
     rows += [*_suppression_rows(facts), *_rescaling_rows(facts)]
     table = pd.DataFrame(
         rows, columns=["claim", "measured", "bound", "slack", "verdict", "note"]
     )
     return Certificate(table.set_index("claim"))
-
-
-class _Facts:
-    """Quantities in the claims, computed on data scaled so that the widest range is near 1."""
-
-    def __init__(self, model, X, sample_weight, nearest):
-        self.model, self.p = model, float(model.p)
-        self.exact = 1e-8 if X.dtype == np.float64 else 1e-3  # tolerance for rounding
-        # Constant variables have no weight, so the claims do not cover them.
-        used = fitted_columns(model)
-        self.X = X[:, used].astype(np.float64) * model._scale
-        self.sample_weight = sample_weight
-        self.labels = model.labels_
-        if len(self.labels) != len(X):
-            raise ValueError(
-                f"certificate needs the {len(self.labels)} rows that the model was fitted on, "
-                f"got {len(X)}."
-            )
-        self.centers = model.cluster_centers_[:, used].astype(np.float64) * model._scale
-        # With feature groups, the claims are about variables, whose columns share one weight.
-        codes = variable_codes(model)
-        self.codes = None if codes is None else codes_of(codes[used])
-        self.column_weights = model.feature_weights_[:, used].astype(np.float64)
-        self.weights = of_variables(self.column_weights, self.codes)
-        D = theory.dispersions(self.X, self.labels, self.centers, self.p, sample_weight)
-        self.D = sum_over_variables(D, self.codes)
-        self.offset = self._offset()
-        self.moved = int((nearest != self.labels)[sample_weight > 0].sum())
-
-    def _offset(self):
-        offset = self.model.dispersion_offset
-        if not uses_offset(self.model):
-            return 0.0
-        if isinstance(offset, str) and offset == "mean":
-            return float(self.D.mean())
-        if isinstance(offset, str):
-            _, scale = data_scale(self.X.min(axis=0), self.X.max(axis=0))
-            _, log_D = one_cluster(self.X, self.sample_weight, scale, self.p)
-            groups = make_groups(len(log_D), self.codes)
-            mean = np.exp(log_mean_dispersion.from_python(cells_of(log_D[None, :]), groups))
-            return float(mean * 0.1 / len(self.model.cluster_centers_))
-        if offset == 0:
-            return 0.0
-        with np.errstate(over="ignore"):
-            return float(offset * np.float64(self.model._scale) ** self.p)
-
-    @property
-    def why_not(self):
-        """Reason why the claims about Eq. 4 do not apply, or None."""
-        if self.other_weighting:
-            return f"weighting={self.model.weighting!r}"
-        if not (isinstance(self.model.dispersion_offset, str) or self.offset > 0):
-            return self.unfinished
-        return f"weights use dispersion_offset={self.model.dispersion_offset!r}"
-
-    @property
-    def other_weighting(self):
-        """Whether the weights are not those of Eq. 4."""
-        return self.model.weighting != "cluster"
-
-    @property
-    def unfinished(self):
-        """Reason why the fit stopped before convergence, or None."""
-        if self.model.stop_reason_ != "converged":
-            return f"stopped by {self.model.stop_reason_}"
-        return "stopped by tol" if self.model.tol > 0 else None
-
-    @property
-    def positive(self):
-        """For each cluster, whether all its dispersions are positive, as the theory assumes."""
-        return (self.D > 0).all(axis=1)
 
 
 def _row(claim, measured, bound, slack, why_not=None, note=""):
@@ -228,7 +153,9 @@ def _descent_rows(facts):
         why_not=facts.unfinished,
         note="distance to the Minkowski centre, relative to the range",
     )
-    error = np.abs(theory.feature_weights(facts.D, facts.p, facts.offset) - facts.weights).max()
+    error = np.abs(
+        formulas.feature_weights(facts.D, facts.p, facts.offset) - facts.weights
+    ).max()
     yield _at_most(
         "Eq. 4: fixed point, weights",
         error,
@@ -286,15 +213,15 @@ def _weight_rows(facts):
         why_not=facts.why_not,
         note=note or "pairs in the wrong order",
     )
-    tiny = theory.feature_weights(D, 1 + 1e-9)
+    tiny = formulas.feature_weights(D, 1 + 1e-9)
     yield _at_most(
         "Corollary 2: selection as p nears 1",
-        np.abs(tiny - theory.selective_limit(D)).max(initial=0.0),
+        np.abs(tiny - formulas.selective_limit(D)).max(initial=0.0),
         0.0,
         tolerance=_tie_share(D),
         note=note or "difference from the limit at p = 1 + 1e-9",
     )
-    large = theory.feature_weights(D, 1e9)
+    large = formulas.feature_weights(D, 1e9)
     yield _at_most(
         "Corollary 3: uniform weights as p grows",
         np.abs(large - 1 / facts.D.shape[1]).max(initial=0.0),
@@ -304,7 +231,7 @@ def _weight_rows(facts):
     )
     exponents = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0)
     spreads = [
-        np.ptp(np.log(np.maximum(theory.feature_weights(D, q), 1e-300)), axis=1)
+        np.ptp(np.log(np.maximum(formulas.feature_weights(D, q), 1e-300)), axis=1)
         for q in exponents
     ]
     yield _at_most(
@@ -340,8 +267,8 @@ def _objective_rows(facts):
     D, p = facts.D, facts.p
     W = float((facts.weights**p * D).sum())
     for claim, value in (
-        ("Lemma 1: objective from dispersions", theory.objective(D, p)),
-        ("Lemma 2: objective from power means", theory.power_mean_objective(D, p)),
+        ("Lemma 1: objective from dispersions", formulas.objective(D, p)),
+        ("Lemma 2: objective from power means", formulas.power_mean_objective(D, p)),
     ):
         yield _at_most(
             claim,
@@ -351,7 +278,7 @@ def _objective_rows(facts):
             why_not=facts.why_not,
             note="relative difference from the sum of w^p D",
         )
-    lower, upper = theory.objective_bounds(D, p)
+    lower, upper = formulas.objective_bounds(D, p)
     tolerance = facts.exact * max(upper, W)
     yield _row(
         "Theorem 2: lower bound",
@@ -377,7 +304,7 @@ def _suppression_rows(facts):
     m = facts.D.shape[1]
     C = D[:, :, None] / D[:, None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = w[:, :, None] / (w[:, None, :] * theory.weight_ratio_bound(C, p))
+        ratio = w[:, :, None] / (w[:, None, :] * formulas.weight_ratio_bound(C, p))
     ratio = np.where((C > 1) & (w[:, None, :] > 1e-150) & np.isfinite(ratio), ratio, 0.0)
     yield _at_most(
         "Theorem 3: ratio of weights",
@@ -387,13 +314,13 @@ def _suppression_rows(facts):
         why_not=facts.why_not,
         note=_left_out(facts) or "largest w_u / (C^(-1/(p-1)) w_v)",
     )
-    feature, C = theory.dominance(D) if m > 1 else (np.zeros(len(D), int), np.ones(len(D)))
+    feature, C = noise.dominance(D) if m > 1 else (np.zeros(len(D), int), np.ones(len(D)))
     dominated = C > 1
     why_not = facts.why_not or (
         None if dominated.any() else "no cluster has a single largest dispersion"
     )
     rows = np.flatnonzero(dominated)
-    heaviest, bound = w[rows, feature[rows]], theory.suppression_bound(C[rows], max(m, 2), p)
+    heaviest, bound = w[rows, feature[rows]], noise.suppression_bound(C[rows], max(m, 2), p)
     yield _at_most(
         "Theorem 4: suppression",
         _largest_ratio(heaviest, bound),
@@ -403,7 +330,7 @@ def _suppression_rows(facts):
         note="largest ratio of a weight to its bound",
     )
     noisy = D[rows, feature[rows]]
-    limit = theory.noise_suppression_bound(noisy, C[rows], max(m, 2), p)
+    limit = noise.noise_suppression_bound(noisy, C[rows], max(m, 2), p)
     yield _at_most(
         "Corollary 4: noise suppression",
         _largest_ratio(heaviest**p * noisy, limit),
@@ -424,7 +351,7 @@ def _rescaling_rows(facts):
     w, D, p = facts.weights, facts.D, facts.p
     columns = facts.column_weights
     rescaled = facts.X * columns[facts.labels]
-    measured = theory.dispersions(
+    measured = formulas.dispersions(
         rescaled, facts.labels, columns * facts.centers, p, facts.sample_weight
     )
     measured = sum_over_variables(measured, facts.codes)

@@ -14,13 +14,15 @@ from cafelearn.kmeans.descent import one_cluster
 from cafelearn.kmeans.scales import data_scale
 
 
-def _check_p(p):
+def check_p(p):
+    """Return an exponent as a float; raise unless it is a number above 1."""
     if not (np.isscalar(p) and np.isreal(p) and 1 < p < np.inf):
         raise ValueError(f"p must be a number above 1, got {p!r}.")
     return float(p)
 
 
-def _log_dispersions(D):
+def log_dispersions(D):
+    """Return the logarithms of dispersions; raise unless they are numbers >= 0."""
     D = np.asarray(D, dtype=np.float64)
     if D.ndim == 0 or not np.all(D >= 0):
         raise ValueError(
@@ -30,7 +32,7 @@ def _log_dispersions(D):
         return np.log(D)
 
 
-def _log_means(log_D, p):
+def log_means(log_D, p):
     """Compute the log of the power mean of order -1 / (p - 1) over the last axis."""
     r = -1 / (p - 1)
     zero = np.isneginf(log_D).any(axis=-1)
@@ -61,7 +63,7 @@ def minkowski_center(x: MatrixLike, p: float) -> float | np.ndarray:
     >>> [round(float(minkowski_center([0.0, 0.0, 3.0], p)), 4) for p in (1.1, 2, 50)]
     [0.0029, 1.0, 1.4894]
     """
-    p = _check_p(p)
+    p = check_p(p)
     x = np.asarray(x, dtype=np.float64)
     if not x.size or not np.isfinite(x).all():
         raise ValueError("minkowski_center needs at least one value and only finite values.")
@@ -105,7 +107,7 @@ def dispersions(
     array([[2., 0.],
            [0., 0.]])
     """
-    p = _check_p(p)
+    p = check_p(p)
     X, labels = np.asarray(X, dtype=np.float64), np.asarray(labels)
     centers = np.asarray(centers, dtype=np.float64)
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -140,8 +142,8 @@ def feature_weights(D: MatrixLike, p: float, offset: float = 0.0) -> np.ndarray:
     >>> feature_weights([1.0, 2.0, 4.0], p=2).round(3)
     array([0.571, 0.286, 0.143])
     """
-    p = _check_p(p)
-    log_D = _log_dispersions(np.asarray(D, dtype=np.float64) + offset)
+    p = check_p(p)
+    log_D = log_dispersions(np.asarray(D, dtype=np.float64) + offset)
     smallest = log_D.min(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
         relative = np.where(log_D == smallest, 0.0, (smallest - log_D) / (p - 1))
@@ -168,7 +170,7 @@ def selective_limit(D: MatrixLike) -> np.ndarray:
     >>> selective_limit([2.0, 1.0, 1.0])
     array([0. , 0.5, 0.5])
     """
-    log_D = _log_dispersions(D)
+    log_D = log_dispersions(D)
     smallest = log_D == log_D.min(axis=-1, keepdims=True)
     return smallest / smallest.sum(axis=-1, keepdims=True)
 
@@ -196,7 +198,7 @@ def weight_ratio(D_u: MatrixLike, D_v: MatrixLike, p: float) -> float | np.ndarr
     >>> [round(float(weight_ratio(4.0, 1.0, p)), 4) for p in (1.5, 2, 3, 100)]
     [0.0625, 0.25, 0.5, 0.9861]
     """
-    p = _check_p(p)
+    p = check_p(p)
     with np.errstate(under="ignore", over="ignore"):
         return np.exp((np.log(D_v) - np.log(D_u)) / (p - 1))
 
@@ -246,7 +248,7 @@ def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
     >>> [round(float(power_mean([1.0, 4.0], r)), 12) for r in (-1, 0, 1)]
     [1.6, 2.0, 2.5]
     """
-    log_D = _log_dispersions(D)
+    log_D = log_dispersions(D)
     if r == -np.inf:
         return np.exp(log_D.min(axis=-1))
     if r == np.inf:
@@ -254,7 +256,7 @@ def power_mean(D: MatrixLike, r: float) -> float | np.ndarray:
     if r == 0:
         return np.exp(log_D.mean(axis=-1))
     if r < 0:
-        return np.exp(_log_means(log_D, 1 - 1 / r))
+        return np.exp(log_means(log_D, 1 - 1 / r))
     return np.exp((logsumexp(r * log_D, axis=-1) - np.log(log_D.shape[-1])) / r)
 
 
@@ -282,8 +284,8 @@ def objective(D: MatrixLike, p: float) -> float:
     >>> float((feature_weights(D, p=2) ** 2 * D).sum())
     1.75
     """
-    p = _check_p(p)
-    log_D = _log_dispersions(D)
+    p = check_p(p)
+    log_D = log_dispersions(D)
     zero = np.isneginf(log_D).any(axis=-1)
     safe = np.where(np.isneginf(log_D), 0.0, log_D)
     each = np.exp((1 - p) * logsumexp(-safe / (p - 1), axis=-1))
@@ -313,9 +315,9 @@ def power_mean_objective(D: MatrixLike, p: float) -> float:
     >>> power_mean_objective([[1.0, 3.0], [2.0, 2.0]], p=2)
     1.75
     """
-    p = _check_p(p)
-    log_D = _log_dispersions(D)
-    return float(np.exp(_log_means(log_D, p) + (1 - p) * np.log(log_D.shape[-1])).sum())
+    p = check_p(p)
+    log_D = log_dispersions(D)
+    return float(np.exp(log_means(log_D, p) + (1 - p) * np.log(log_D.shape[-1])).sum())
 
 
 def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
@@ -345,8 +347,8 @@ def objective_bounds(D: MatrixLike, p: float) -> tuple[float, float]:
     >>> round(objective(D, p=2), 12)
     1.8
     """
-    p = _check_p(p)
-    log_D = _log_dispersions(D)
+    p = check_p(p)
+    log_D = log_dispersions(D)
     factor = (1 - p) * np.log(log_D.shape[-1])
     lower = np.exp(log_D.min(axis=-1) + factor).sum()
     upper = np.exp(log_D.mean(axis=-1) + factor).sum()
@@ -375,11 +377,11 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     >>> round(normalized_objective([[1.0, 4.0], [2.0, 2.0]], p=2), 6)
     0.6
     """
-    p = _check_p(p)
-    log_D = _log_dispersions(D)
+    p = check_p(p)
+    log_D = log_dispersions(D)
     # To avoid overflow, all values are divided by the largest geometric mean, and the common
     # factor m**(1 - p) is left out.
-    logs = log_D.min(axis=-1), _log_means(log_D, p), log_D.mean(axis=-1)
+    logs = log_D.min(axis=-1), log_means(log_D, p), log_D.mean(axis=-1)
     peak = np.max(logs[2])
     if np.isneginf(peak):
         return 0.0
@@ -389,152 +391,3 @@ def normalized_objective(D: MatrixLike, p: float) -> float:
     position = float((value - lower) / (upper - lower))
     # If the bounds are close to each other, rounding can move the position out of [0, 1].
     return min(max(position, 0.0), 1.0) if -1e-6 < position < 1 + 1e-6 else position
-
-
-def dominance(D: MatrixLike) -> tuple[np.ndarray, np.ndarray]:
-    """Find the feature of largest dispersion in each cluster, and its ratio C (Theorem 4).
-
-    Parameters
-    ----------
-    D : array-like of shape (n_clusters, n_features)
-        Dispersions.
-
-    Returns
-    -------
-    feature : ndarray of shape (n_clusters,)
-        Index u of the feature with the largest dispersion.
-    C : ndarray of shape (n_clusters,)
-        Ratio of the largest dispersion to the second largest. It is the largest C such that
-        ``D[l, u] >= C * D[l, v]`` for all v != u. The feature dominates if C is above 1.
-
-    Examples
-    --------
-    >>> from cafelearn.theory import dominance
-    >>> dominance([[1.0, 8.0, 2.0]])
-    (array([1]), array([4.]))
-    """
-    D = np.asarray(D, dtype=np.float64)
-    order = np.argsort(D, axis=-1)
-    rows = np.arange(len(D))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        C = D[rows, order[:, -1]] / D[rows, order[:, -2]] if D.shape[1] > 1 else np.ones(len(D))
-    return order[:, -1], C
-
-
-def suppression_bound(C: MatrixLike, n_features: int, p: float) -> float | np.ndarray:
-    """Compute the upper bound of the weight of a dominating feature (Theorem 4).
-
-    A feature dominates if its dispersion is larger than all others in the cluster.
-
-    Parameters
-    ----------
-    C : float or array-like
-        Ratio of the largest dispersion of the cluster to the second largest, above 1.
-    n_features : int
-        Number of features m.
-    p : float
-        Minkowski exponent, above 1.
-
-    Returns
-    -------
-    bound : float or ndarray
-        ``1 / (1 + (m - 1) * C**(1 / (p - 1)))``.
-
-    Examples
-    --------
-    >>> from cafelearn.theory import feature_weights, suppression_bound
-    >>> round(float(suppression_bound(4.0, n_features=3, p=2)), 6)
-    0.111111
-    >>> round(float(feature_weights([1.0, 1.0, 4.0], p=2)[2]), 6)
-    0.111111
-    """
-    p = _check_p(p)
-    with np.errstate(under="ignore", divide="ignore"):
-        log_odds = np.log(n_features - 1.0) + np.log(C) / (p - 1)
-        return np.exp(-np.logaddexp(0.0, log_odds))
-
-
-def noise_pairs(D: MatrixLike, D_clean: MatrixLike) -> np.ndarray:
-    """Find the noise pairs of cluster and feature (Definition 2).
-
-    Parameters
-    ----------
-    D : array-like of shape (n_clusters, n_features)
-        Dispersions of the noisy data.
-    D_clean : array-like of shape (n_clusters, n_features)
-        Dispersions of the data without noise.
-
-    Returns
-    -------
-    noisy : ndarray of bool, shaped as D
-        True where `D` exceeds `D_clean`.
-
-    Examples
-    --------
-    >>> from cafelearn.theory import noise_pairs
-    >>> noise_pairs([[1.0, 5.0]], [[1.0, 2.0]])
-    array([[False,  True]])
-    """
-    return np.asarray(D) > np.asarray(D_clean)
-
-
-def rescaled_dispersions(D: MatrixLike, p: float) -> np.ndarray:
-    """Compute the dispersions of data rescaled by the weights (Definition 3 and Lemma 3).
-
-    Within a cluster, their order is the reverse of the order of `D`.
-
-    Parameters
-    ----------
-    D : array-like of shape (n_clusters, n_features)
-        Dispersions.
-    p : float
-        Minkowski exponent, above 1.
-
-    Returns
-    -------
-    D_rescaled : ndarray, shaped as D
-        ``w**p * D``.
-
-    Examples
-    --------
-    >>> from cafelearn.theory import rescaled_dispersions
-    >>> rescaled_dispersions([1.0, 2.0, 4.0], p=2).round(3)
-    array([0.327, 0.163, 0.082])
-    """
-    w = feature_weights(D, p)
-    return w ** _check_p(p) * np.asarray(D, dtype=np.float64)
-
-
-def noise_suppression_bound(
-    D_u: MatrixLike, C: MatrixLike, n_features: int, p: float
-) -> float | np.ndarray:
-    """Compute the upper bound of a rescaled dispersion (Corollary 4).
-
-    The bound is for a noise pair with the largest dispersion of its cluster. It decreases as C
-    grows. The paper states that it also decreases as p grows, but this does not always hold:
-    for 3 features and C = 2 it is D_u / 150 at p = 1.2, D_u / 25 at p = 2 and D_u / 56 at
-    p = 3.
-
-    Parameters
-    ----------
-    D_u : float or array-like
-        Dispersion of the pair before the rescaling.
-    C : float or array-like
-        Ratio of D_u to the second largest dispersion of the cluster, above 1.
-    n_features : int
-        Number of features m.
-    p : float
-        Minkowski exponent, above 1.
-
-    Returns
-    -------
-    bound : float or ndarray
-        ``D_u / (1 + (m - 1) * C**(1 / (p - 1)))**p``.
-
-    Examples
-    --------
-    >>> from cafelearn.theory import noise_suppression_bound
-    >>> round(float(noise_suppression_bound(4.0, C=4.0, n_features=3, p=2)), 6)
-    0.049383
-    """
-    return np.asarray(D_u) * suppression_bound(C, n_features, p) ** _check_p(p)
