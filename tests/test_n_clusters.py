@@ -13,9 +13,9 @@ from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans
 from cafelearn.choice import chosen as numbers_module
 from cafelearn.choice.chosen import MEASURED, chosen_number, number_frame
 from cafelearn.choice.numbers import choose_number
-from cafelearn.choice.verdict import MARGIN
 from cafelearn.diagnosis import DiagnosisWarning
 from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.mixture.settings import SETTINGS
 from cafelearn.persistence import ModelFileError, load_model, save_model
 from cafelearn.theory import certificate
 
@@ -155,7 +155,7 @@ class TestChoice:
         assert table.columns.tolist() == [*MEASURED, "chosen"]
         assert table.loc[1].tolist() == [0.0, True, False, False]
         assert table["gain"].idxmax() == 3
-        assert table.loc[3, "gain"] > 10 * MARGIN
+        assert table.loc[3, "gain"] > 10 * SETTINGS.margin
         assert table["chosen"].tolist() == [k == 3 for k in table.index]
         assert table.dtypes.astype(str).tolist() == ["float64", "bool", "bool", "bool"]
 
@@ -171,7 +171,7 @@ class TestChoice:
             ]
             X[100:] += gap
             table = number_frame(choose(X, [1, 2, 3]))
-            near = table["counts"] & (table["gain"] >= table["gain"].max() - MARGIN)
+            near = table["counts"] & (table["gain"] >= table["gain"].max() - SETTINGS.margin)
             assert (table["tied"] == near & ~table["chosen"] & (table.index > 1)).all()
             tied += table.index[table["tied"]].tolist()
         assert set(tied) & {2, 3}

@@ -11,7 +11,7 @@ import sklearn
 # Stack frames in the directories of these packages are skipped.
 PACKAGES = tuple(
     str(Path(directory)) + os.sep
-    for directory in (Path(__file__).parent, sklearn.__path__[0], joblib.__path__[0])
+    for directory in (Path(__file__).parents[1], sklearn.__path__[0], joblib.__path__[0])
 )
 
 

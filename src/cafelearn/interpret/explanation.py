@@ -106,10 +106,10 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     >>> cafe = CAFE(3, random_state=0).fit(X)
     >>> found = explain(cafe, X, 70)
     >>> found["share"].round(2)
-    petal_width     0.40
-    sepal_width     0.23
-    petal_length    0.22
-    sepal_length    0.16
+    petal_width     0.73
+    sepal_width     0.10
+    petal_length    0.10
+    sepal_length    0.07
     Name: share, dtype: float64
     """
     model, scaler, values, scaled, names = _place(estimator, X, row)
