@@ -83,6 +83,20 @@ def test_claims_about_weights_do_not_apply_to_uniform_ones(data):
     assert table.loc["Theorem 1: descent is monotone", "verdict"] == "holds"
 
 
+@pytest.mark.parametrize("p", [1.3, 2.0, 3.0])
+@pytest.mark.parametrize("offset", [0.0, 2.0])
+def test_weights_of_features_minimise_the_sum_over_clusters(p, offset, data):
+    model = MinkowskiWeightedKMeans(
+        3, p=p, weighting="feature", dispersion_offset=offset, n_init=2, random_state=0
+    ).fit(data)
+    sums = (model.dispersions_ + offset).sum(axis=0)
+    expected = sums ** (-1 / (p - 1))
+    for weights in model.feature_weights_:
+        np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-6)
+    assert (np.diff(model.objective_path_) <= 1e-9 * model.objective_path_[0]).all()
+    np.testing.assert_array_equal(model.labels_, model.predict(data))
+
+
 def test_unknown_weightings_are_refused(data):
     with pytest.raises(ValueError, match="'weighting' parameter"):
         MinkowskiWeightedKMeans(3, weighting="features").fit(data)

@@ -194,7 +194,7 @@ class CAFE(
     dispersion_offset : {"mean", "fixed"}, float or list or tuple of them, \
             default=("mean", "fixed")
         Offsets of the dispersions to try; see :class:`MinkowskiWeightedKMeans`.
-    weighting : {"cluster", "uniform"} or list or tuple of them, \
+    weighting : {"cluster", "feature", "uniform"} or list or tuple of them, \
             default=("cluster", "uniform")
         Weightings to try; see :class:`MinkowskiWeightedKMeans`. "uniform" with
         p = 2 is ordinary k-means.

@@ -71,11 +71,13 @@ class MinkowskiWeightedKMeans(
         Minkowski exponent, above 1. It also sets the contrast of the weights: for `p` close
         to 1, only the most compact features of a cluster have a noticeable weight; for large
         `p`, all weights are nearly equal.
-    weighting : {"cluster", "uniform"}, default="cluster"
+    weighting : {"cluster", "feature", "uniform"}, default="cluster"
         Rule that computes the weights.
 
         - "cluster": one weight per cluster and feature, computed from the dispersions as in
           the paper [1]_.
+        - "feature": one weight per feature, the same in all clusters, computed from the sums
+          of the dispersions over the clusters.
         - "uniform": all weights equal. This is Minkowski k-means without weights; with
           ``p=2`` it is ordinary k-means. `dispersion_offset` has no effect.
     dispersion_offset : {"mean", "fixed"} or float, default="mean"

@@ -26,10 +26,11 @@ class Weighting(NamedTuple):
     text: str  # one phrase for reports
 
 
-CLUSTER, UNIFORM = range(2)
+CLUSTER, UNIFORM, FEATURE = range(3)
 WEIGHTINGS = {
     "cluster": Weighting(CLUSTER, True, "one weight per cluster and feature"),
     "uniform": Weighting(UNIFORM, False, "equal weights (ordinary Minkowski k-means)"),
+    "feature": Weighting(FEATURE, True, "one weight per feature, the same in all clusters"),
 }
 
 
@@ -96,18 +97,19 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
     """Compute the weights of all clusters; `weighting` is the code of a Weighting.
 
     CLUSTER is Eq. 4 for each cluster, with `exp(log_offset)` added to the dispersion of every
-    variable. If some of these sums are 0, the limit is used: those variables share a weight of
-    1 equally. All columns of a variable get its weight. If `single`, round to float32.
+    variable. FEATURE is the same with the sums over the clusters (W-k-means). If some of these
+    sums are 0, the limit is used: those variables share a weight of 1 equally. All columns of a
+    variable get its weight. If `single`, round to float32.
     """
     n_variables = len(groups.bounds) - 1
     for l in range(len(cells)):
         weights, smallest, total = cells[l, WEIGHT], np.inf, 0.0
         for g in range(n_variables):
-            log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
+            log_d = _log_weighed(cells, groups, l, g, log_offset, weighting)
             smallest = minimum(smallest, log_d)
         for g in range(n_variables):
             v = groups.order[groups.bounds[g]]
-            log_d = _log_add(_log_total(cells, groups, l, g), log_offset)
+            log_d = _log_weighed(cells, groups, l, g, log_offset, weighting)
             if weighting == UNIFORM:
                 weights[v] = 1.0
             elif smallest == -np.inf:
@@ -120,6 +122,18 @@ def update_weights(cells, log_offset, p, weighting, groups, single):
             weights[v] = rounded(weights[v] / total, single)
             for place in range(groups.bounds[g] + 1, groups.bounds[g + 1]):
                 weights[groups.order[place]] = weights[v]
+
+
+@njit(**EXACT)
+def _log_weighed(cells, groups, l, g, log_offset, weighting):
+    """Compute the log of the sum from which variable g gets its weight in cluster l."""
+    if weighting != FEATURE:
+        return _log_add(_log_total(cells, groups, l, g), log_offset)
+    log_d = -np.inf
+    for other in range(len(cells)):
+        log_one = _log_add(_log_total(cells, groups, other, g), log_offset)
+        log_d = _log_add(log_d, log_one)
+    return log_d
 
 
 @njit(**EXACT)
