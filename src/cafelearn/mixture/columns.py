@@ -83,40 +83,28 @@ class Rows(NamedTuple):
 
     table: np.ndarray  # (n, d + e + 4 c)
     base: np.ndarray  # (n,) log density of the row if no column depends on the cluster
-    n_continuous: int  # c
-
-    def _part(self, number):
-        start = self.table.shape[1] - (4 - number) * self.n_continuous
-        return self.table[:, start : start + self.n_continuous]
-
-    @property
-    def events(self):
-        """Events and modes; shape (n, d + e)."""
-        return self.table[:, : self.table.shape[1] - 4 * self.n_continuous]
+    # Views of the table:
+    events: np.ndarray  # (n, d + e) events and modes
+    log_marginal: np.ndarray  # (n, c)
+    present: np.ndarray  # (n, c)
+    values: np.ndarray  # (n, c)
+    moments: np.ndarray  # (n, 3 c) presence, values and squares
 
     @property
-    def log_marginal(self):
-        """Log densities; shape (n, c)."""
-        return self._part(0)
-
-    @property
-    def present(self):
-        """Whether there are continuous values; shape (n, c)."""
-        return self._part(1)
-
-    @property
-    def values(self):
-        """Transformed values; shape (n, c)."""
-        return self._part(2)
-
-    @property
-    def moments(self):
-        """Presence, values and squares; shape (n, 3 c)."""
-        return self.table[:, self.table.shape[1] - 3 * self.n_continuous :]
+    def n_continuous(self):
+        """Number of continuous columns."""
+        return self.values.shape[1]
 
     def take(self, rows):
         """Return some of the rows."""
-        return Rows(self.table[rows], self.base[rows], self.n_continuous)
+        return make_rows(self.table[rows], self.base[rows], self.n_continuous)
+
+
+def make_rows(table, base, c):
+    """Make the `Rows` of a table with c continuous columns."""
+    first = table.shape[1] - 4 * c
+    parts = (table[:, first + i * c : first + (i + 1) * c] for i in range(3))
+    return Rows(table, base, table[:, :first], *parts, table[:, first + c :])
 
 
 def fit_columns(X, weight, labels, groups=None):
@@ -219,7 +207,7 @@ def read_rows(X, columns):
     base = (log_marginal + slopes).sum(axis=1) + events @ log_share
     base += np.log(TINY) * _count_unseen(X, events, columns)
     parts = [events, modes, log_marginal, present, transformed, transformed * transformed]
-    return Rows(np.ascontiguousarray(np.hstack(parts)), base, len(columns.place))
+    return make_rows(np.ascontiguousarray(np.hstack(parts)), base, len(columns.place))
 
 
 def _count_unseen(X, events, columns):

@@ -173,25 +173,25 @@ def _choose_states(sums, columns, mean, modes, price, in_block, before):
     own_total = np.where(by_modes, modes, np.maximum(own_gain, 0.0)).sum(axis=0)
 
     def with_one(used):
-        """Fit one variance to the clusters in which the columns are used."""
-        variance = _variance((scatter * used).sum(axis=0), (sums.present * used).sum(axis=0))
-        gain = free - 0.5 * (sums.present * np.log(variance) + scatter / variance) - price
-        total = (gain * used).sum(axis=0) - price + _variance_prior(variance)
-        return variance, gain, np.where(used.any(axis=0), total, 0.0)
+        """Fit one variance to the clusters in which the columns are used; shape (..., k, c)."""
+        variance = _variance((scatter * used).sum(axis=-2), (sums.present * used).sum(axis=-2))
+        each = variance[..., None, :]
+        gain = free - 0.5 * (sums.present * np.log(each) + scatter / each) - price
+        total = (gain * used).sum(axis=-2) - price + _variance_prior(variance)
+        return variance, gain, np.where(used.any(axis=-2), total, 0.0)
 
-    everywhere = np.ones(mean.shape, dtype=bool)
-    trials = [everywhere]
+    trials = [np.ones(mean.shape, dtype=bool)]
     if before is not None:
         trials.append((before.used > 0) & (before.kind == SAME_SPREAD))
-    _, gain, _ = with_one(everywhere)
-    for _ in range(2):
-        trials.append(gain > 0)
-        _, gain, _ = with_one(trials[-1])
-    fits = [with_one(used) for used in trials]
-    totals = np.stack([total for _, _, total in fits])
+    _, gain, _ = with_one(trials[0])
+    trials.append(gain > 0)
+    _, gain, _ = with_one(trials[-1])
+    trials.append(gain > 0)
+    trials = np.stack(trials)
+    variances, _, totals = with_one(trials)
     best = totals.argmax(axis=0)[None]
-    same = np.take_along_axis(np.stack([fit[0] for fit in fits]), best, axis=0)[0]
-    same_used = np.take_along_axis(np.stack(trials), best[:, None], axis=0)[0]
+    same = np.take_along_axis(variances, best, axis=0)[0]
+    same_used = np.take_along_axis(trials, best[:, None], axis=0)[0]
     same_total = np.take_along_axis(totals, best, axis=0)[0]
 
     is_same = (same_total > own_total) & ~in_block
