@@ -23,9 +23,9 @@ class Fitted(NamedTuple):
     names: object  # names of the rows, or None
     known: object  # Series of known classes, or None
     profile: object  # cluster profiles
+    portraits: list
     seconds: float
-    # Returns the rows for the report, their names and classes, and quantities of `Facts`.
-    report_rows: Callable
+    report_facts: Callable  # returns the Facts of the report
     code: str  # reads the table
 
 
@@ -34,29 +34,26 @@ def fit_table(run, estimator, data, reading, label, out, force):
     from cafelearn.cli.reading import read_and_tell
     from cafelearn.cli.remarks import remark_columns
     from cafelearn.cli.writing import write_table
-    from cafelearn.interpret.profiles import make_profile, profile_sums
+    from cafelearn.interpret.placed import Placed
 
     frame, trace = read_and_tell(run, data, reading, run.tell)
     _set_columns(estimator, frame.columns, label)
-    seconds = _timed_fit(run, estimator, frame)
+    encoded, seconds = _timed_fit(run, estimator, frame)
     estimator._reading = options.for_new_rows(reading, trace.get("found", {}))
-    cafe, labels, names = estimator.cafe_, estimator.labels_, row_names(estimator, frame)
-    remark_columns(run, estimator, frame, labels)
-    encoded = estimator.encode(frame)
-    margin = cafe.assignment_margin(encoded)
+    placed, names = Placed(estimator, encoded, estimator.labels_), row_names(estimator, frame)
+    remark_columns(run, estimator, frame, placed.labels)
     if out is not None:
-        write_table(features_table(cafe, encoded, labels, margin, names), out, force)
-    profile = make_profile(
-        profile_sums(encoded.to_numpy(), labels, cafe.n_clusters_),
-        cafe.feature_weights_,
-        estimator._profile_columns(),
-        estimator._profile_units(),
-    )
+        write_table(features_table(placed, names), out, force)
     known = None if label is None else frame[label]
-    found = {"rows": encoded, "profile": profile, "margin": margin}
+
+    def report_facts():
+        from cafelearn.report.facts import Facts
+
+        return Facts(estimator, frame, names, known, placed)
+
     return Fitted(
-        *(estimator, labels, margin, names, known, profile, seconds),
-        report_rows=lambda: (frame, names, known, found),
+        *(estimator, placed.labels, placed.margin, names, known),
+        *(placed.profile, placed.portraits, seconds, report_facts),
         code=trace["code"],
     )
 
@@ -67,29 +64,35 @@ def fit_large(run, estimator, data, label, out, force):
     from cafelearn.cli.parts import place_parts, sample_rows
     from cafelearn.cli.reading_code import large_code
     from cafelearn.cli.remarks import remark_columns
+    from cafelearn.interpret.placed import MOST_LINES
+    from cafelearn.interpret.profiles import portraits
 
     id_column = estimator.id_column
     large = open_and_tell(run, data, run.tell, id_column)
     frame = large.frame
     _set_columns(estimator, frame.columns, label)
-    seconds = _timed_fit(run, estimator, frame)
+    _, seconds = _timed_fit(run, estimator, frame)
     labels, margin = place_parts(run, estimator, large, id_column, out, force)
     few = frame.partitions[0].compute().head(FEW)
     remark_columns(run, estimator, few, labels[: len(few)])
 
-    def report_rows():
+    def report_facts():
+        from cafelearn.report.facts import Facts
+
         rows, numbers = sample_rows(large, estimator.cafe.random_state)
         run.facts["report_rows"] = len(rows)
         names = numbers if id_column is None else rows[id_column]
-        return rows, names, None if label is None else rows[label], {}
+        return Facts(estimator, rows, names, None if label is None else rows[label])
 
+    profile = estimator.profile_frame(frame)
     return Fitted(
         *(estimator, labels, margin),
         names=None if id_column is None else frame[id_column].compute(),
         known=None if label is None else frame[label].compute(),
-        profile=estimator.profile_frame(frame),
+        profile=profile,
+        portraits=portraits(profile, MOST_LINES),
         seconds=seconds,
-        report_rows=report_rows,
+        report_facts=report_facts,
         code=large_code(data, len(frame.columns)),
     )
 
@@ -114,14 +117,14 @@ def _set_columns(estimator, columns, label):
 
 
 def _timed_fit(run, estimator, frame):
-    """Fit the estimator and return the seconds that this took."""
+    """Fit the estimator; return the encoded rows and the seconds that this took."""
     from cafelearn.cli.progress import watch
     from cafelearn.cli.summary import findings_shown_here
 
     begin = time.perf_counter()
     with watch(run), findings_shown_here():
-        estimator.fit(frame)
-    return time.perf_counter() - begin
+        encoded = estimator._fit(frame)
+    return encoded, time.perf_counter() - begin
 
 
 def tell(run, fitted):
@@ -136,17 +139,14 @@ def tell(run, fitted):
 
 
 def write_report(fitted, data, path, force):
-    """Write the report, without computing again what is known of the rows."""
+    """Write the report."""
     import shlex
     import sys
 
-    from cafelearn.report.facts import Facts
     from cafelearn.report.fit import write_facts
 
-    rows, names, known, found = fitted.report_rows()
-    facts = Facts(fitted.estimator, rows, names, known, **found)
     return write_facts(
-        facts,
+        fitted.report_facts(),
         path,
         title=f"CAFE on {data.name}",
         source=data.name,

@@ -124,14 +124,14 @@ def place_parts(run, estimator, large, id_column, out=None, force=False):
 
 def _place_part(frame, first, path, model):
     """Return clusters and margins of a part; write its features unless `path` is None."""
+    from cafelearn.interpret.placed import Placed
+
     cafe, encoder, used, id_column = model
-    encoded = encoder.transform(frame[used])
-    labels, margin = cafe.predict(encoded), cafe.assignment_margin(encoded)
+    placed = Placed(cafe, encoder.transform(frame[used]))
     if path is not None:
         names = None if id_column is None else frame[id_column]
-        table = features_table(cafe, encoded, labels, margin, names, first)
-        table.to_parquet(path, index=False)
-    return labels, margin
+        features_table(placed, names, first).to_parquet(path, index=False)
+    return placed.labels, placed.margin
 
 
 def _compute(run, tasks):

@@ -85,14 +85,14 @@ def _transform(run, estimator, data, row_id, jobs, reading, out, force):
     """Write the features of a table in memory; return the clusters of its rows."""
     from cafelearn.cli.reading import read_and_tell
     from cafelearn.cli.writing import write_table
+    from cafelearn.interpret.placed import Placed
 
     frame, _ = read_and_tell(run, data, reading, run.note)
-    cafe, names = estimator.cafe_, row_names(estimator, frame, row_id)
-    cafe.model_.set_params(n_jobs=jobs)
-    encoded = estimator.encode(frame)
-    labels, margin = cafe.predict(encoded), cafe.assignment_margin(encoded)
-    write_table(features_table(cafe, encoded, labels, margin, names), out, force)
-    return labels
+    names = row_names(estimator, frame, row_id)
+    estimator.cafe_.model_.set_params(n_jobs=jobs)
+    placed = Placed(estimator, estimator.encode(frame))
+    write_table(features_table(placed, names), out, force)
+    return placed.labels
 
 
 def _transform_large(run, estimator, data, row_id, jobs, scheduler, out, force):
@@ -144,16 +144,16 @@ def explain(
         _show(run, found, name, place, features or len(found))
 
 
-def features_table(cafe, encoded, labels, margin, names=None, first=0):
+def features_table(placed, names=None, first=0):
     """Make the table that fit and transform write: name, cluster, margin and features.
 
     `names` is a Series of row names. If it is None, rows are numbered from `first`.
     """
     import pandas as pd
 
-    table = pd.DataFrame(cafe.transform(encoded), columns=cafe.get_feature_names_out())
-    table.insert(0, "margin", margin)
-    table.insert(0, "cluster", labels)
+    table = pd.DataFrame(placed.features, columns=placed.inner.get_feature_names_out())
+    table.insert(0, "margin", placed.margin)
+    table.insert(0, "cluster", placed.labels)
     if names is None:
         table.insert(0, "row", range(first, first + len(table)))
     else:

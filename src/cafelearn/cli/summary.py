@@ -40,7 +40,6 @@ def facts_of(fitted):
     import numpy as np
 
     from cafelearn.interpret.labels import answer_words, chosen_position, settings_words
-    from cafelearn.interpret.profiles import portraits
 
     model = fitted.estimator
     cafe, weights = model.cafe_, model.weights_frame()
@@ -53,7 +52,7 @@ def facts_of(fitted):
         for i, record in enumerate(frame.to_dict("records"))
     ]
     clusters = []
-    for l, portrait in enumerate(portraits(fitted.profile, TOP)):
+    for l, portrait in enumerate(fitted.portraits):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
         clusters.append(
             {

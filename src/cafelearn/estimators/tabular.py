@@ -169,6 +169,11 @@ class TabularCAFE(
         self : TabularCAFE
             The fitted estimator.
         """
+        self._fit(X)
+        return self
+
+    def _fit(self, X):
+        """Encode the table, fit CAFE and return the encoded rows."""
         names = [] if self.id_column is None else [self.id_column]
         self.encoder_ = TableEncoder(
             self.impute,
@@ -177,7 +182,7 @@ class TabularCAFE(
             max_categories=self.max_categories,
             numeric=self.numeric,
         )
-        encoded = self.encoder_.fit(X).transform(X)
+        encoded = self._named(X, self.encoder_.fit_transform(X))
         self.n_features_in_ = self.encoder_.n_features_in_
         if hasattr(self.encoder_, "feature_names_in_"):
             self.feature_names_in_ = self.encoder_.feature_names_in_
@@ -187,8 +192,9 @@ class TabularCAFE(
         self.cafe_ = cafe.fit(encoded)
         self.labels_ = self.cafe_.labels_
         self.n_iter_ = self.cafe_.n_iter_
-        return self
+        return encoded
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
         """Fit and extract the features of the training rows.
 
@@ -204,7 +210,8 @@ class TabularCAFE(
         features : ndarray of shape (n_samples, n_components)
             The same as ``fit(X).transform(X)``.
         """
-        return self.fit(X).transform(X)
+        encoded = self._fit(X)
+        return self.cafe_.transform(encoded)
 
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Extract the features of new rows.
@@ -309,10 +316,12 @@ class TabularCAFE(
             keeps its index.
         """
         check_is_fitted(self)
-        encoded = self.encoder_.transform(X)
-        if is_dask(X):
-            return encoded
-        if self.id_column is not None and self.id_column in getattr(X, "columns", ()):
+        return self._named(X, self.encoder_.transform(X))
+
+    def _named(self, X, encoded):
+        """Name encoded rows by the `id_column`, except those of a Dask dataframe."""
+        names = () if is_dask(X) else getattr(X, "columns", ())
+        if self.id_column is not None and self.id_column in names:
             encoded.index = pd.Index(X[self.id_column], name=self.id_column)
         return encoded
 

@@ -1,4 +1,4 @@
-"""Quantities that several sections of a fit report use, each computed once."""
+"""What several sections of a fit report use: the estimator, its candidates and its rows."""
 
 from functools import cached_property
 
@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn.choice.diagnosis import SEVERE
-from cafelearn.data.validation import check_data, is_dask
+from cafelearn.data.validation import is_dask
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.estimators.tabular import TabularCAFE
@@ -17,22 +17,20 @@ from cafelearn.interpret.labels import (
     candidate_names,
     chosen_position,
     family_positions,
-    is_mixture,
     settings_words,
 )
-from cafelearn.interpret.profiles import feature_names, portraits
+from cafelearn.interpret.placed import Placed
+from cafelearn.interpret.profiles import feature_names
 
 # Largest number of principal components that are drawn if no features are extracted.
 MOST_COMPONENTS = 8
 # Up to this many candidates are listed in the order of `candidates_`; more are sorted.
 FEW = 10
-# Largest number of differences, and of high weights, that are listed for a cluster.
-MOST_LINES = 4
 KINDS = (CAFE, TabularCAFE, MinkowskiWeightedKMeans)
 
 
 class Facts:
-    """A fitted estimator, its rows, and quantities computed from them.
+    """A fitted estimator and its rows.
 
     - `estimator` : a CAFE, TabularCAFE or MinkowskiWeightedKMeans;
     - `inner` : the CAFE inside a TabularCAFE, otherwise the estimator;
@@ -40,14 +38,10 @@ class Facts:
     - `is_mixture` : whether the clusters are those of a mixture;
     - `model` : the model of the chosen candidate if `inner` is a CAFE, otherwise `inner`; for a
       mixture, the candidate is the start with the highest score;
-    - `given` : the rows as passed to `estimator`;
-    - `rows` : the rows as passed to `inner`, which are encoded if `estimator` is a TabularCAFE;
-    - `X` : the rows as a validated array.
-
-    A caller that knows `rows`, `profile` or `margin` can pass them.
+    - `placed` : the rows and what was computed from them, a Placed that the caller may pass.
     """
 
-    def __init__(self, estimator, X, row_ids=None, y=None, *, rows=None, **known):
+    def __init__(self, estimator, X, row_ids=None, y=None, placed=None):
         if not isinstance(estimator, KINDS):
             raise TypeError(
                 "write_fit_report needs a fitted CAFE, TabularCAFE or "
@@ -59,29 +53,26 @@ class Facts:
                 "write_fit_report needs rows in memory, got a Dask "
                 f"{type(X).__name__}; pass a sample, for instance X[:10_000].compute()."
             )
-        self.estimator, self.given = estimator, X
+        self.estimator = estimator
         self.is_table = isinstance(estimator, TabularCAFE)
-        self.inner = estimator.cafe_ if self.is_table else estimator
-        self.rows = rows
-        if rows is None:
-            self.rows = estimator.encode(X) if self.is_table else X
-        vars(self).update(known)
+        if placed is None:
+            placed = Placed(estimator, estimator.encode(X) if self.is_table else X)
+        self.placed, self.inner, self.is_mixture = placed, placed.inner, placed.is_mixture
         self.cafe = self.inner if isinstance(self.inner, CAFE) else None
         self.model = self.inner if self.cafe is None else self.cafe.model_
         self.models = [self.model] if self.cafe is None else self.cafe.models_
         self.candidates = _only_one(self.model) if self.cafe is None else self.cafe.candidates_
         self.chosen = chosen_position(self.candidates)
         self.names = candidate_names(self.candidates)
-        self.is_mixture = is_mixture(self.inner)
         self.weights = self.inner.feature_weights_
         self.n_clusters = len(self.weights)
         self.feature_names = [str(name) for name in feature_names(self.inner)]
-        self.X = check_data(self.inner, self.rows, reset=False, gaps=True)
+        self.X = placed.X
         # A fit to a Dask collection has no labels in memory. The labels are then predicted, so
         # the rows may be any sample.
         fitted = getattr(self.inner, "labels_", None)
         lazy = fitted is None or is_dask(fitted)
-        self.labels = self.inner.predict(self.rows) if lazy else fitted
+        self.labels = placed.labels if lazy else fitted
         self.n_rows = len(self.labels)
         self.n_fitted = None if fitted is None else len(fitted)
         self.is_sample = lazy and self.n_rows != self.n_fitted
@@ -90,14 +81,11 @@ class Facts:
                 f"write_fit_report needs the {self.n_rows} rows that the model was fitted on, "
                 f"got {len(self.X)}."
             )
-        self.row_ids = self._row_ids(row_ids)
+        if row_ids is None:
+            row_ids = getattr(placed.rows, "index", range(self.n_rows))
+        self.row_ids = self._per_row(row_ids, "row_ids")
         self.classes = None if y is None else self._per_row(y, "y")
-
-    def _row_ids(self, row_ids):
-        if row_ids is not None:
-            return self._per_row(row_ids, "row_ids")
-        index = getattr(self.rows, "index", None)
-        return list(range(self.n_rows)) if index is None else list(index)
+        self.sizes = np.bincount(self.labels, minlength=self.n_clusters)
 
     def _per_row(self, values, name):
         values = list(values)
@@ -108,54 +96,10 @@ class Facts:
             )
         return values
 
-    @cached_property
-    def profile(self):
-        """Cluster profiles of these rows."""
-        return self.estimator.profile_frame(self.given)
-
-    @cached_property
-    def portraits(self):
-        """Largest differences and highest weights of each cluster."""
-        return portraits(self.profile, most=MOST_LINES)
-
-    @cached_property
-    def scaled(self):
-        """Scaled rows, the input of mwk-means."""
-        if self.cafe is None:
-            return self.rows
-        if self.cafe.scaler_ is None:
-            return self.X
-        return np.ascontiguousarray(self.cafe.scaler_.transform(self.X), dtype=self.X.dtype)
-
-    @cached_property
-    def distances(self):
-        """Distance of each row to each centre."""
-        return np.asarray(self.model.transform(self.scaled))
-
-    @cached_property
-    def nearest_two(self):
-        """Indices of the first and the second cluster of each row.
-
-        They are the most likely ones of a mixture, else those of the nearest centres.
-        """
-        distances = self.distances
-        if self.is_mixture:
-            distances = -np.asarray(self.inner.predict_proba(self.rows))
-        if distances.shape[1] == 1:
-            return np.zeros((self.n_rows, 2), dtype=np.intp)
-        two = np.argpartition(distances, 1, axis=1)[:, :2]
-        swap = np.take_along_axis(distances, two, axis=1)
-        return np.where((swap[:, :1] > swap[:, 1:]), two[:, ::-1], two)
-
-    @cached_property
+    @property
     def margin(self):
         """Assignment margin of each row."""
-        if self.cafe is not None:
-            return self.cafe.assignment_margin(self.rows)
-        if self.n_clusters == 1:
-            return np.ones(self.n_rows)
-        first, second = np.take_along_axis(self.distances, self.nearest_two, axis=1).T
-        return np.where(second > 0, 1 - first / np.where(second > 0, second, 1), 0.0)
+        return self.placed.margin
 
     @cached_property
     def features(self):
@@ -164,10 +108,8 @@ class Facts:
         They are the extracted features, the principal components of the rescaled rows if no
         features were extracted, or the distances to the centres if there is no CAFE.
         """
-        if self.cafe is None:
-            return self.distances.astype(np.float64)
-        found = np.asarray(self.cafe.transform(self.rows), dtype=np.float64)
-        if self.extracts:
+        found = np.asarray(self.placed.features, dtype=np.float64)
+        if self.cafe is None or self.extracts:
             return found
         n_components = min(MOST_COMPONENTS, *found.shape)
         return PCA(n_components, random_state=0).fit_transform(found)
@@ -177,15 +119,10 @@ class Facts:
         """Whether features are extracted from the rescaled rows."""
         return self.cafe is not None and self.cafe.extractor_ is not None
 
-    @cached_property
-    def sizes(self):
-        """Number of rows in each cluster."""
-        return np.bincount(self.labels, minlength=self.n_clusters)
-
     @property
     def n_elsewhere(self):
         """Number of rows that `predict` puts into another cluster than the fit did."""
-        return int((self.inner.predict(self.rows) != self.labels).sum())
+        return int((self.placed.predicted != self.labels).sum())
 
     @property
     def findings(self):

@@ -19,7 +19,7 @@ def profile_table(facts) -> Table:
     The variables with the largest differences come first. All categories of a variable are
     listed together.
     """
-    frame, clusters = facts.profile, range(facts.n_clusters)
+    frame, clusters = facts.placed.profile, range(facts.n_clusters)
     found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
     largest = frame["difference"].abs().fillna(0).groupby(frame["variable"], sort=False).max()
     categories: dict[str, list] = {}

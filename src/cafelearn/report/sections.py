@@ -218,7 +218,7 @@ def certificate_section(facts) -> dict:
             f"cluster. For {count(facts.X.shape[1])} features there are {count(pairs)} pairs. "
             "Call cafelearn.theory.certificate on the model to check the claims.",
         }
-    table = certificate(facts.model, facts.scaled)
+    table = certificate(facts.model, facts.placed.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
     applies = table["verdict"] != "does not apply"
     return {
@@ -268,11 +268,9 @@ def _claims(name, caption, table, marks):
 def doubtful_table(facts) -> Table:
     """Tabulate the rows with the smallest assignment margins."""
     order = np.argsort(facts.margin, kind="stable")[:DOUBTFUL_ROWS]
-    two = facts.nearest_two
     rows = []
     for i in order:
-        own = int(facts.labels[i])
-        second = int(two[i, 1] if two[i, 0] == own else two[i, 0])
+        own, second = int(facts.labels[i]), int(facts.placed.second[i])
         rows.append(
             [
                 text_cell(facts.row_ids[i]),

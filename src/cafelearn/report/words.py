@@ -22,6 +22,8 @@ RESCALINGS = {
     "centroid": "Each row was shrunk towards the centre of its cluster, most strongly on the "
     "features with low weights",
 }
+# Largest number of differences, and of high weights, that are listed for a cluster.
+MOST_LINES = 4
 # Rows of a mixture with a smaller margin are in doubt.
 DOUBTFUL = 0.5
 SCALINGS = {
@@ -122,7 +124,7 @@ def cluster_cards(facts) -> list[dict]:
     """Describe each cluster: size, median margin, largest differences and highest weights."""
     equal = 1 / len(variable_names(facts.inner))
     cards = []
-    for portrait in facts.portraits:
+    for portrait in facts.placed.portraits:
         l = portrait.cluster
         members = facts.labels == l
         heaviest = float(facts.weights[l].max()) or 1.0
@@ -135,7 +137,7 @@ def cluster_cards(facts) -> list[dict]:
                 "margin": float(np.median(facts.margin[members])) if members.any() else None,
                 "different": [
                     {"text": short(row.description, 120), "above": row.difference > 0}
-                    for row in portrait.different.itertuples()
+                    for row in portrait.different.head(MOST_LINES).itertuples()
                 ],
                 "compact": [
                     {
@@ -143,7 +145,7 @@ def cluster_cards(facts) -> list[dict]:
                         "bar": round(100 * float(row.weight / heaviest)),
                         "times": f"{row.weight / equal:.1f}",
                     }
-                    for row in portrait.compact.itertuples()
+                    for row in portrait.compact.head(MOST_LINES).itertuples()
                 ],
             }
         )

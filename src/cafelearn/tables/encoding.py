@@ -181,6 +181,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         if is_dask(X):
             return distributed().fit_encoder(self, X)
+        self._fit(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: MatrixLike, y: object = None) -> pd.DataFrame:
+        """Learn the columns of a table and encode it.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns)
+            The table.
+        y : None
+            Ignored; present by convention.
+
+        Returns
+        -------
+        encoded : DataFrame of shape (n_samples, n_features_out)
+            The same as ``fit(X).transform(X)``.
+        """
+        if is_dask(X):
+            return self.fit(X).transform(X)
+        return self._fit(X)
+
+    def _fit(self, X):
+        """Fit to a table in memory, and return it encoded."""
         frame = self._frame(X, reset=True)
         self._check_columns(frame)
         frame = frame.drop(columns=list(self.drop))
@@ -191,7 +216,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.fillings_ = _fillings(self, columns)
         values = self._encode(frame)
         self._keep_varying(values.columns, values.min(axis=0) < values.max(axis=0), len(frame))
-        return self
+        encoded = values[self._names_out]
+        numbers = [name for name in self.numbers_ if name in encoded.columns]
+        return encoded.astype(_number_type(frame, numbers))
 
     def transform(self, X: MatrixLike) -> pd.DataFrame:
         """Encode a table.
@@ -520,10 +547,15 @@ def value_text(value):
     return str(value)
 
 
+def _number_type(frame, names):
+    """Return float32 if all columns of these names are, else float64."""
+    is_single = set(frame[names].dtypes) == {np.dtype(np.float32)}
+    return np.dtype(np.float32 if is_single else np.float64)
+
+
 def _as_numbers(estimator, frame, names):
-    """Return columns of numbers and dates as an array: float32 if all are, else float64."""
-    dtypes = set(frame[names].dtypes)
-    dtype = np.float32 if dtypes == {np.dtype(np.float32)} else np.float64
+    """Return columns of numbers and dates as an array."""
+    dtypes, dtype = set(frame[names].dtypes), _number_type(frame, names)
     if not set(estimator.dates_).intersection(names) and all(
         isinstance(found, np.dtype) and found.kind in "iuf" for found in dtypes
     ):
