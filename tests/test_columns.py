@@ -12,7 +12,8 @@ from cafelearn import CAFE, TableEncoder, TabularCAFE
 from cafelearn.interpret.explanation import explain, values_shown
 from cafelearn.persistence import load_model, save_model
 from cafelearn.report import write_fit_report
-from cafelearn.tables.columns import SKETCH, as_days, look_at, merge_looks
+from cafelearn.tables.columns import SKETCH, look_at, merge_looks
+from cafelearn.tables.values import as_days
 
 dd = pytest.importorskip("dask.dataframe")
 pl = pytest.importorskip("polars")

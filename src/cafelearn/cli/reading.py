@@ -21,7 +21,7 @@ from cafelearn.cli.options import Reading, column_names
 from cafelearn.cli.reading_code import other_code, text_code
 from cafelearn.cli.text_columns import tidy, unused_columns
 from cafelearn.cli.writing import kind_of
-from cafelearn.tables.columns import PADDED
+from cafelearn.tables.texts import PADDED
 
 DELIMITERS = (",", ";", "\t", "|")
 WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

@@ -1,7 +1,7 @@
 """Write the pandas or Dask code that reads a table, for the report."""
 
 from cafelearn.cli.writing import kind_of
-from cafelearn.tables.columns import MARKERS
+from cafelearn.tables.texts import MARKERS
 
 
 def text_code(path, delimiter, reading, encoding, *, header, frame, spaces, texts, found):

@@ -10,8 +10,8 @@ from collections import defaultdict
 import numpy as np
 
 from cafelearn.base.words import listed
-from cafelearn.tables.columns import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST, is_number
-from cafelearn.tables.encoding import value_text
+from cafelearn.tables.texts import ISO, MARKERS, NUMBER_TEXT, PADDED, YEAR_LAST, is_number
+from cafelearn.tables.values import value_text
 
 # Numbers with a decimal comma and no thousands separators.
 COMMA_NUMBER = re.compile(r"[+-]?([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)

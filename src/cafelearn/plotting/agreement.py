@@ -136,11 +136,8 @@ class AgreementDisplay:
         cls,
         estimator: Estimator,
         *,
-        annotate: bool | None = None,
-        cmap: Any = "viridis",
-        colorbar: bool = True,
-        im_kw: dict | None = None,
         ax: "Axes | None" = None,
+        **options: Any,
     ) -> Self:
         """Draw the agreement between the candidates of a fitted CAFE.
 
@@ -151,16 +148,10 @@ class AgreementDisplay:
         ----------
         estimator : CAFE or TabularCAFE
             A fitted estimator.
-        annotate : bool, default=None
-            Write the indices into the cells; None does so if they fit.
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the indices.
-        colorbar : bool, default=True
-            Draw a colour bar.
-        im_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -182,7 +173,7 @@ class AgreementDisplay:
         candidates = estimator.candidates_
         names = candidate_names(candidates)
         display = cls(estimator.agreement_, names, names[chosen_position(candidates)])
-        return display.plot(ax, annotate=annotate, cmap=cmap, colorbar=colorbar, im_kw=im_kw)
+        return display.plot(ax, **options)
 
     def _mark_chosen(self):
         from matplotlib.patches import Rectangle

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -145,9 +145,8 @@ class EmbeddingDisplay:
         *,
         y: "ArrayLike | None" = None,
         components: tuple[int, int] = (0, 1),
-        legend: bool = True,
-        scatter_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
+        **options: Any,
     ) -> Self:
         """Transform rows with a fitted estimator and draw the features.
 
@@ -164,13 +163,10 @@ class EmbeddingDisplay:
             Class of each row, for a second panel.
         components : (int, int), default=(0, 1)
             The two extracted features to show.
-        legend : bool, default=True
-            Draw a legend.
-        scatter_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one or, with `y`, two. A single subplot is divided if two axes are
-            needed. None creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -211,7 +207,7 @@ class EmbeddingDisplay:
             components=components,
             component_names=names,
         )
-        return display.plot(ax, legend=legend, scatter_kw=scatter_kw)
+        return display.plot(ax, **options)
 
     def _by_cluster(self):
         """Yield a mask of the rows, the style and the name of each cluster."""

@@ -1,7 +1,7 @@
 """ExplanationDisplay: contribution of each feature to the assignment of a row to a cluster."""
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -120,9 +120,8 @@ class ExplanationDisplay:
         X: MatrixLike,
         row: int,
         *,
-        max_features: int = MOST,
-        bar_kw: dict | None = None,
         ax: "Axes | None" = None,
+        **options: Any,
     ) -> Self:
         """Compute the contributions for one row and draw the bars.
 
@@ -134,12 +133,10 @@ class ExplanationDisplay:
             The rows, in the format of ``predict``.
         row : int
             Position of the row in `X`, from 0; negative positions count from the end.
-        max_features : int, default=12
-            Number of features to show, those with the largest absolute shares.
-        bar_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -147,4 +144,4 @@ class ExplanationDisplay:
             The drawn display.
         """
         found = explain(estimator, X, row)
-        return cls(found).plot(ax, max_features=max_features, bar_kw=bar_kw)
+        return cls(found).plot(ax, **options)

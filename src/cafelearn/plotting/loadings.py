@@ -138,12 +138,8 @@ class LoadingsDisplay:
         cls,
         estimator: Estimator,
         *,
-        max_features: int | None = None,
-        annotate: bool | None = None,
-        cmap: Any = "RdBu_r",
-        colorbar: bool = True,
-        im_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
+        **options: Any,
     ) -> Self:
         """Draw the loadings of a fitted CAFE with a linear extractor.
 
@@ -151,19 +147,10 @@ class LoadingsDisplay:
         ----------
         estimator : CAFE or TabularCAFE
             A fitted estimator.
-        max_features : int, default=None
-            Number of inputs to show, those with the largest absolute loadings; None shows all.
-        annotate : bool, default=None
-            Write the loadings into the cells; None does so if they fit.
-        cmap : str or matplotlib Colormap, default="RdBu_r"
-            Colours of the loadings; zero is in the middle.
-        colorbar : bool, default=True
-            Draw a colour bar.
-        im_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each panel, or a single subplot, which is divided. None
-            creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -181,14 +168,7 @@ class LoadingsDisplay:
         (10, 2)
         """
         cafe = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
-        return cls(cafe.loadings_).plot(
-            ax,
-            max_features=max_features,
-            annotate=annotate,
-            cmap=cmap,
-            colorbar=colorbar,
-            im_kw=im_kw,
-        )
+        return cls(cafe.loadings_).plot(ax, **options)
 
     def _tables(self, max_features):
         """Return a dict of the loadings to show, by cluster.

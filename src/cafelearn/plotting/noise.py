@@ -148,10 +148,8 @@ class NoisePairsDisplay:
         *,
         class_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
-        cmap: Any = "viridis",
-        colorbar: bool = True,
-        im_kw: dict | None = None,
         ax: "Axes | ArrayLike | None" = None,
+        **options: Any,
     ) -> Self:
         """Draw the weights of an estimator fitted to corrupted data.
 
@@ -172,14 +170,10 @@ class NoisePairsDisplay:
         feature_names : sequence of str, default=None
             Names of the features; None means the names seen in `fit` or, if there were none,
             x0, x1, ...
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the weights.
-        colorbar : bool, default=True
-            Draw a colour bar.
-        im_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes or two of them, default=None
-            Axes to draw on: two, or a single subplot, which is divided. None creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -217,7 +211,7 @@ class NoisePairsDisplay:
         table = table.iloc[list(matched.values())]
         table.index = [f"{names[c]} (cluster {l})" for c, l in matched.items()]
         display = cls(table, pairs[list(matched)])
-        return display.plot(ax, cmap=cmap, colorbar=colorbar, im_kw=im_kw)
+        return display.plot(ax, **options)
 
     def _mark_pairs(self, values):
         rows, columns = np.nonzero(self.noise_pairs)

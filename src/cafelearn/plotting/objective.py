@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class ObjectiveDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Estimator, *, bounds: bool = True, ax: "Axes | ArrayLike | None" = None
+        cls, estimator: Estimator, *, ax: "Axes | ArrayLike | None" = None, **options: Any
     ) -> Self:
         """Draw the objective of a fitted estimator.
 
@@ -164,11 +164,10 @@ class ObjectiveDisplay:
         estimator : MinkowskiWeightedKMeans, CAFE or TabularCAFE
             A fitted estimator. For CAFE, the chosen candidate (for a mixture, the best of its
             starts) and those that differ from it only in the exponent are drawn.
-        bounds : bool, default=True
-            Draw the bounds of Theorem 2 of the paper.
         ax : matplotlib Axes or array of them, default=None
-            Axes to draw on: one for each exponent, or a single subplot, which is divided. None
-            creates a figure.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -201,7 +200,7 @@ class ObjectiveDisplay:
             stop_reasons={p: model.stop_reason_ for p, model in models.items()},
             dispersion_offset=chosen.dispersion_offset if uses_offset(chosen) else 0.0,
         )
-        return display.plot(ax, bounds=bounds)
+        return display.plot(ax, **options)
 
     def _draw_panel(self, ax, p, limits):
         from matplotlib.ticker import MaxNLocator

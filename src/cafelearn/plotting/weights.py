@@ -130,13 +130,8 @@ class WeightsDisplay:
         estimator: Estimator,
         *,
         feature_names: Sequence[str] | None = None,
-        max_features: int | None = None,
-        sort_features: bool = False,
-        annotate: bool | None = None,
-        cmap: Any = "viridis",
-        colorbar: bool = True,
-        im_kw: dict | None = None,
         ax: "Axes | None" = None,
+        **options: Any,
     ) -> Self:
         """Draw the weights of a fitted estimator.
 
@@ -147,21 +142,10 @@ class WeightsDisplay:
         feature_names : sequence of str, default=None
             Names of the features; None means the names seen in `fit` or, if there were none,
             x0, x1, ...
-        max_features : int, default=None
-            Number of features to show, those with the largest spread; None shows all. The
-            spread is the largest minus the smallest weight over the clusters.
-        sort_features : bool, default=False
-            Sort the features by spread, in descending order.
-        annotate : bool, default=None
-            Write the weights into the cells; None does so if they fit.
-        cmap : str or matplotlib Colormap, default="viridis"
-            Colours of the weights.
-        colorbar : bool, default=True
-            Draw a colour bar.
-        im_kw : dict, default=None
-            Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
         ax : matplotlib Axes, default=None
-            Axes to draw on; None creates a figure whose size fits the table.
+            Axes to draw on, as in :meth:`plot`.
+        **options : dict
+            Other arguments of :meth:`plot`.
 
         Returns
         -------
@@ -180,15 +164,7 @@ class WeightsDisplay:
         '3 of 9 features, largest spread'
         """
         table = weights_frame(f"{cls.__name__}.from_estimator", estimator, feature_names)
-        return cls(table).plot(
-            ax,
-            max_features=max_features,
-            sort_features=sort_features,
-            annotate=annotate,
-            cmap=cmap,
-            colorbar=colorbar,
-            im_kw=im_kw,
-        )
+        return cls(table).plot(ax, **options)
 
     def _chosen_features(self, max_features, sort_features):
         """Return the positions of the features to show, in order."""

@@ -5,7 +5,6 @@ rows can be merged, so tables in memory and Dask dataframes are treated alike.
 """
 
 import re
-from datetime import date
 from numbers import Number
 from typing import NamedTuple
 
@@ -13,72 +12,32 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from cafelearn.tables.texts import (
+    CODE,
+    ISO,
+    LIKE_DATE,
+    LIKE_NUMBER,
+    LIKE_NUMERAL,
+    MOST_UNITS,
+    OTHER,
+    PLAIN,
+    is_marker,
+    is_number,
+    likeness,
+)
+
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal", "empty")
 DATES = ("datetime", "datetime64", "date")
 DURATIONS = ("timedelta", "timedelta64")
-ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
-DAY = pd.Timedelta(days=1)
-
-# Texts that mark missing values in columns whose other values are numbers.
-MARKERS = frozenset(
-    (
-        *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>"),
-        *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-        *("NULL", "null", "None"),
-    )
-)
-NUMBER_TEXT = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE
-)
-# Codes with leading zeros, such as postal codes. As numbers they would lose the zeros.
-PADDED = re.compile(r"0[0-9]+")
-# Dates with the year last, in which the day may come before or after the month.
-YEAR_LAST = re.compile(
-    r"([0-9]{1,2})([./-])([0-9]{1,2})\2[0-9]{4}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?"
-)
-# Texts that may be numbers: with thousands separators, a decimal comma, a currency symbol, a
-# percent sign, a unit or a minus sign other than a hyphen.
-SIGN, CURRENCY = "[+\u2212\u2013-]?", "[$\u00a2-\u00a5\u20a0-\u20cf]"
-LIKE_NUMBER = re.compile(
-    rf"{SIGN}{CURRENCY}?\s?{SIGN}"
-    r"([1-9][0-9]{0,2}(?P<mark>[.,'\u2019 \u00a0\u202f])[0-9]{3}((?P=mark)[0-9]{3})*"
-    r"([.,][0-9]+)?|(0|[1-9][0-9]*)([.,][0-9]+)?|[.,][0-9]+)(e[+-]?[0-9]+)?"
-    rf"\s?(?P<unit>{CURRENCY}|[%\u2030\u00b0]|\u00b0?[^\W\d_][^\s\d]{{0,7}})?",
-    re.IGNORECASE,
-)
-# With more than this many units, the texts are taken for codes such as 12A.
-MOST_UNITS = 2
-# Texts that may be dates.
-TIME = r"([ T][0-9]{1,2}:.{1,24})?"
-FIGURES = re.compile(
-    rf"([0-9]{{4}}|[0-9]{{1,2}})([./-])([0-9]{{1,2}})\2([0-9]{{4}}|[0-9]{{1,2}}){TIME}"
-)
-MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-MONTH_NAMED = re.compile(
-    rf"([0-9]{{1,2}}[ .-]{{0,2}}{MONTH}[ .,-]{{0,2}}([0-9]{{4}}|[0-9]{{2}})"
-    rf"|{MONTH} ?[0-9]{{1,2}}(st|nd|rd|th)?,? [0-9]{{4}}){TIME}",
-    re.IGNORECASE,
-)
-# What a text may be. Messages name texts in this order.
-CODE, OTHER, LIKE_DATE, LIKE_NUMERAL, PLAIN = range(5)
 # At most this many texts of each of these kinds are kept as examples for messages.
 NAMED = 3
 
-# A text column with more than FEW distinct values is an identifier if their number exceeds this
-# share of the number of values.
-DISTINCT = 0.5
-FEW = 10
-# A text column with many distinct values is free text if its values have at least this many
-# words on average.
-WORDS = 4
 # Number of hashes kept to count distinct values. Below this number the count is exact; from
 # there on it is an estimate with an error of about 3%.
 SKETCH = 1024
 # All values count as distinct if the estimated number of distinct values is at least this share
 # of the number of values.
 NEARLY_ALL = 0.9
-ID_NAME = re.compile(r"(^|[\W_])(?i:id|uuid|guid|key|index|row)$|[a-z](Id|ID)$")
-
 NUMBER, CATEGORY, LEFT_OUT = "number", "category", "left out"
 # Unit of the values of a column of this kind, if it is not a column of categories.
 UNITS = {
@@ -211,56 +170,6 @@ def merged_kind(kinds) -> str:
     return "category" if texts == kinds else min(kinds - texts)
 
 
-def is_number(text) -> bool:
-    """Check whether a text is a number; codes with leading zeros are not."""
-    text = text.strip()
-    return bool(NUMBER_TEXT.fullmatch(text)) and not PADDED.fullmatch(text)
-
-
-def likeness(text) -> int:
-    """Return what a text may be: PLAIN, LIKE_NUMERAL, LIKE_DATE, CODE or OTHER."""
-    if PADDED.fullmatch(text):
-        return CODE
-    if NUMBER_TEXT.fullmatch(text):
-        return PLAIN
-    if MONTH_NAMED.fullmatch(text) or _is_day_in_figures(text):
-        return LIKE_DATE
-    return LIKE_NUMERAL if LIKE_NUMBER.fullmatch(text) else OTHER
-
-
-def is_day_first(text) -> bool:
-    """Check whether a text may be a date in figures that begins with the day or the month."""
-    match = FIGURES.fullmatch(text)
-    return match is not None and len(match[1]) < 4
-
-
-def _is_day_in_figures(text):
-    match = FIGURES.fullmatch(text)
-    if match is None:
-        return False
-    first, mark, middle, last = match.group(1, 2, 3, 4)
-    if len(first) == 4:
-        return _is_day(first, middle, last)
-    # Two-digit years: 5/1/20, but not 5.1.20, which may be the number of a version or section.
-    if len(last) == 1 or (len(last) == 2 and mark != "/" and len(first + middle) < 4):
-        return False
-    year = last if len(last) == 4 else f"20{last}"
-    return _is_day(year, middle, first) or _is_day(year, first, middle)
-
-
-def _is_day(year, month, day):
-    try:
-        date(int(year), int(month), int(day))
-    except ValueError:
-        return False
-    return True
-
-
-def is_marker(value) -> bool:
-    """Check whether a value is a text that marks missing values among numbers."""
-    return isinstance(value, str) and value.strip() in MARKERS
-
-
 def _kind_of_texts(values):
     """Return "text number" if all values other than markers are numbers, else "category".
 
@@ -291,55 +200,6 @@ def _holds_dates(text):
     return bool(
         pd.to_datetime(distinct, format="ISO8601", utc=True, errors="coerce").notna().all()
     )
-
-
-def as_days(column, kind="date") -> np.ndarray:
-    """Convert dates to days since the beginning of 1970 (UTC), or durations to days.
-
-    `kind` is "date" or "duration". Dates without a time zone are taken as UTC. Missing values
-    become NaN. Raise a ValueError for values of another kind.
-    """
-    if column.isna().all():
-        return np.full(len(column), np.nan)
-    is_duration = types.is_timedelta64_dtype(column.dtype) or (
-        types.is_object_dtype(column.dtype)
-        and types.infer_dtype(column, skipna=True) in DURATIONS
-    )
-    if is_duration != (kind == "duration"):
-        raise ValueError(f"not {kind}s")
-    if is_duration:
-        return (pd.to_timedelta(column) / DAY).to_numpy(dtype=np.float64)
-    if isinstance(column.dtype, pd.PeriodDtype):
-        column = column.dt.to_timestamp()
-    if types.is_datetime64_any_dtype(column.dtype):
-        times = pd.to_datetime(column, utc=True)
-    else:
-        if types.infer_dtype(column, skipna=True) == "string":
-            column = column.str.strip()
-        elif types.is_numeric_dtype(column.dtype):
-            # Without this error, pandas would read numbers as nanoseconds.
-            raise ValueError("numbers are not dates")
-        times = pd.to_datetime(column, format="ISO8601", utc=True)
-    # Use microseconds, because nanoseconds reach only to 2262, and 9999-12-31 is a common
-    # placeholder.
-    moments = times.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
-    return (moments - np.datetime64(0, "us")) / np.timedelta64(1, "D")
-
-
-def not_days(column, kind):
-    """Return the values of a column that :func:`as_days` cannot convert."""
-    there = column.dropna()
-    if column.dtype.kind in "biufmM":
-        return there
-    return there[[not _is_of(kind, value) for value in there]]
-
-
-def _is_of(kind, value):
-    try:
-        as_days(pd.Series([value]), kind)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def look_at(column, kind, texts=None) -> Look:
@@ -434,45 +294,3 @@ def merge_looks(looks) -> Look:
         sum(look.n_likes for look in looks),
         _units(unit for look in looks for unit in look.units),
     )
-
-
-def judge(name, kind, look, n_rows, max_categories, *, wanted=None) -> Treatment | None:
-    """Return the treatment of a column, or None if it has too many categories.
-
-    `wanted` is "number" or "category" if the user has specified the kind.
-    """
-    if wanted == CATEGORY or (kind == "category" and wanted is None):
-        return _judge_texts(look, max_categories, is_wanted=wanted is not None)
-    if kind in ("date", "text date"):
-        return Treatment("date", NUMBER, "dates, as days since 1970-01-01")
-    if kind == "duration":
-        return Treatment("duration", NUMBER, "durations, as days")
-    if wanted is None and look.is_whole and n_rows > FEW and look.is_distinct:
-        if look.high - look.low == n_rows - 1:
-            why = f"row numbers from {look.low} to {look.high}"
-            return Treatment("identifier", LEFT_OUT, why)
-        if ID_NAME.search(name):
-            why = "distinct integers in a column named like an identifier"
-            return Treatment("identifier", LEFT_OUT, why)
-    why = "numbers"
-    if kind == "text number":
-        why = "numbers, as text"
-        if look.others:
-            why += f"; missing: {', '.join(map(repr, look.others))}"
-    return Treatment("number", NUMBER, why)
-
-
-def _judge_texts(look, max_categories, *, is_wanted):
-    n_distinct, n_values = look.n_distinct, look.n_values
-    found = f"{n_distinct:,} distinct values in {n_values:,} rows"
-    is_prose = look.n_words >= WORDS * n_values
-    is_many = n_distinct > max_categories
-    if not is_wanted:
-        is_many_of_all = n_distinct > max(FEW, DISTINCT * n_values)
-        if is_prose and (is_many or is_many_of_all):
-            return Treatment("free text", LEFT_OUT, found)
-        if is_many_of_all:
-            return Treatment("identifier", LEFT_OUT, found)
-    if is_many:
-        return None
-    return Treatment("category", CATEGORY, f"{n_distinct:,} categories")
