@@ -28,7 +28,7 @@ from cafelearn.interpret.labels import (
 )
 from cafelearn.report import write_fit_report
 from cafelearn.report.embedding import sample
-from cafelearn.report.page import join, number, short
+from cafelearn.report.page import number, short
 from cafelearn.theory import certificate
 from conftest import make_blobs
 
@@ -653,9 +653,6 @@ class TestWords:
             "",
         ]
         assert number(1.5e9) == "1.5e+09"
-        assert join([]) == ""
-        assert join(["a"]) == "a"
-        assert join(["a", "b", "c"]) == "a, b and c"
         assert short("abc", 3) == "abc"
         assert short("abcd", 3) == "a…d"
         assert short("a long name with the number 12", 15) == "a long na…er 12"

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 import cafelearn
+from cafelearn.cli.demo import demo
+from cafelearn.cli.fit import fit
+from cafelearn.cli.place import explain, transform
 from cafelearn.cli.session import clean, one_line, silence
 
 app = typer.Typer(
@@ -20,10 +21,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# Each module has a function register(app) and delays slow imports until its command runs.
-for _name in ("demo", "fit", "place"):
-    if find_spec(f"cafelearn.cli.{_name}"):
-        import_module(f"cafelearn.cli.{_name}").register(app)
+# The modules of the commands delay slow imports until their command runs.
+for _command in (demo, fit, transform, explain):
+    app.command()(_command)
 
 
 def _show_version(wanted: bool):

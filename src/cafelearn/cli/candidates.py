@@ -15,23 +15,24 @@ def method_settings(paper, selection, p, scaling, weighting, offset, rescaling, 
     raise ValueError if another option contradicts it.
     """
     from cafelearn.estimators.cafe import PAPER
+    from cafelearn.kmeans.kernels.weights import WEIGHTINGS
 
-    exponents = _values(p, _number)
+    weightings = {name: name for name in WEIGHTINGS}
     given = {
-        "selection": None if selection is None else selection.value,
-        "p": None if exponents is None else tuple(exponents),
-        "scaling": _one_or_many(_values(scaling, _scaling)),
-        "weighting": _one_or_many(_values(weighting, _weighting)),
-        "dispersion_offset": _one_or_many(_values(offset, _offset)),
+        "selection": selection and selection.value,
+        "p": _values(p, lambda text: _number(text, f"--p needs numbers, got {text!r}.")),
+        "scaling": _values(scaling, lambda text: _one_of("scaling", SCALINGS, text)),
+        "weighting": _values(weighting, lambda text: _one_of("weighting", weightings, text)),
+        "dispersion_offset": _values(offset, _offset),
         "rescaling": rescaling,
         "n_init": n_init,
     }
-    # A scaling of None means "no scaling" if the option was given.
-    known = {
-        name: value
-        for name, value in given.items()
-        if value is not None or (name == "scaling" and scaling)
-    }
+    known = {}
+    for name, value in given.items():
+        if isinstance(value, tuple) and len(value) == 1 and name != "p":
+            known[name] = value[0]
+        elif value is not None:
+            known[name] = value
     if not paper:
         return known
     for name, value in known.items():
@@ -68,43 +69,25 @@ def _values(texts, parse):
     """Parse an option that may be repeated or comma-separated; return None if not given."""
     if not texts:
         return None
-    return [parse(part.strip()) for text in texts for part in text.split(",")]
+    return tuple(parse(part.strip()) for text in texts for part in text.split(","))
 
 
-def _one_or_many(values):
-    if values is None or len(values) > 1:
-        return values if values is None else tuple(values)
-    return values[0]
-
-
-def _number(text):
+def _number(text, message):
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--p needs numbers, got {text!r}.") from None
+        raise ValueError(message) from None
 
 
-def _scaling(text):
-    if text not in SCALINGS:
-        raise ValueError(f"--scaling must be one of {listed(SCALINGS, str)}, got {text!r}.")
-    return SCALINGS[text]
-
-
-def _weighting(text):
-    from cafelearn.kmeans.kernels.weights import WEIGHTINGS
-
-    if text not in WEIGHTINGS:
-        raise ValueError(f"--weighting must be one of {listed(WEIGHTINGS, str)}, got {text!r}.")
-    return text
+def _one_of(option, known, text):
+    if text not in known:
+        raise ValueError(f"--{option} must be one of {listed(known, str)}, got {text!r}.")
+    return known[text]
 
 
 def _offset(text):
-    if text in OFFSETS:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--offset needs mean, fixed or a number, got {text!r}.") from None
+    message = f"--offset needs mean, fixed or a number, got {text!r}."
+    return text if text in OFFSETS else _number(text, message)
 
 
 def _text(value):

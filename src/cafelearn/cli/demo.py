@@ -14,11 +14,6 @@ CULTIVARS = ("A", "B", "C")
 SOURCE = "The wine data of scikit-learn; each measurement has noise in one cultivar."
 
 
-def register(app):
-    """Add the command."""
-    app.command("demo")(demo)
-
-
 def demo(
     out: Annotated[
         Path, typer.Option(help="Directory for the report.", show_default="current directory")

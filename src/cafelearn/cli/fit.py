@@ -71,11 +71,6 @@ EXTRACTOR = "Method of feature extraction; auto is pca if --components is given.
 Texts = list[str] | None
 
 
-def register(app):
-    """Add the command."""
-    app.command("fit")(fit)
-
-
 def fit(
     data: options.LargeData,
     clusters: Annotated[str, Clusters],
@@ -124,6 +119,10 @@ def fit(
     free text and constant columns are left out. Rows are numbered from 0.
     """
     with session("fit", quiet, as_json, debug) as run:
+        from cafelearn.cli.parts import computing
+        from cafelearn.estimators.cafe import CAFE
+        from cafelearn.estimators.tabular import TabularCAFE
+
         reading = options.make_reading(delimiter, decimal, missing, no_header, thousands)
         reading = reading._replace(
             row_id=row_id,
@@ -135,22 +134,22 @@ def fit(
         method = method_settings(
             paper, selection, p, scaling, weighting, offset, rescaling, n_init
         )
-        estimator = _estimator(
-            numbers_of_clusters(clusters),
-            cafe={
-                "n_components": components,
-                "extractor": extractor.value,
-                "n_jobs": jobs,
-                "random_state": seed,
+        estimator = TabularCAFE(
+            CAFE(
+                numbers_of_clusters(clusters),
+                n_components=components,
+                extractor=extractor.value,
+                n_jobs=jobs,
+                random_state=seed,
                 **method,
-            },
+            ),
             impute=impute.value if impute else None,
             categorical=list(category or ()),
             numeric=list(numeric or ()),
             drop=list(drop or ()),
             id_column=row_id,
         )
-        with _computing(is_large, scheduler, jobs):
+        with computing(scheduler, jobs) if is_large else nullcontext():
             if is_large:
                 fitted = fitting.fit_large(run, estimator, data, label, out, force)
             else:
@@ -161,14 +160,6 @@ def fit(
         run.facts["files"] = files
         for what, path in files.items():
             run.say(f"Wrote the {what} to {path}")
-
-
-def _computing(is_large, scheduler, jobs):
-    if not is_large:
-        return nullcontext()
-    from cafelearn.cli.parts import computing
-
-    return computing(scheduler, jobs)
 
 
 def _check_files(out, model, report, profile, force, data, extractor, scheduler):
@@ -196,13 +187,6 @@ def _check_files(out, model, report, profile, force, data, extractor, scheduler)
         for package in ("jinja2", "matplotlib"):
             need(package, "--report", "report")
     return is_large
-
-
-def _estimator(clusters, cafe, **columns):
-    from cafelearn.estimators.cafe import CAFE
-    from cafelearn.estimators.tabular import TabularCAFE
-
-    return TabularCAFE(CAFE(clusters, **cafe), **columns)
 
 
 def _write(fitted, data, model, report, profile, force):

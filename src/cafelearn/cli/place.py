@@ -13,12 +13,6 @@ MOST = 12  # features to show by default
 WIDE = 100  # smallest width of the output, in characters, that has space for weights
 
 
-def register(app):
-    """Add the commands."""
-    app.command("transform")(transform)
-    app.command("explain")(explain)
-
-
 def transform(
     model: options.Model,
     data: options.LargeData,

@@ -6,9 +6,6 @@ from contextlib import contextmanager
 
 from cafelearn.cli.tables import make_table, short, stacked
 
-# Rows with a smaller margin are in doubt: for probabilities, the second cluster is more than
-# half as likely as the first one; for distances, the margin is smaller in general.
-DOUBTFUL, DOUBTFUL_DISTANCE = 0.5, 0.1
 TOP = 5  # features of each cluster in the facts
 LOWEST = 5  # rows in doubt that are described
 RUNNERS_UP = 3  # candidates that are compared with the chosen one
@@ -44,13 +41,10 @@ def facts_of(fitted):
     model = fitted.estimator
     cafe, weights = model.cafe_, model.weights_frame()
     counts = np.bincount(fitted.labels, minlength=cafe.n_clusters_)
-    frame = cafe.candidates_
+    frame, numbers = cafe.candidates_, cafe.n_clusters_table_
     chosen = chosen_position(frame)
     row = frame.iloc[chosen]
-    candidates = [
-        {"candidate": i} | {name: _known(value) for name, value in record.items()}
-        for i, record in enumerate(frame.to_dict("records"))
-    ]
+    candidates = _records(frame.rename_axis("candidate").reset_index())
     clusters = []
     for l, portrait in enumerate(fitted.portraits):
         top = weights.iloc[l].sort_values(ascending=False, kind="stable").head(TOP)
@@ -59,10 +53,7 @@ def facts_of(fitted):
                 "cluster": l,
                 "rows": int(counts[l]),
                 "share": portrait.share,
-                "profile": [
-                    {name: _known(row[name]) for name in PROFILE}
-                    for row in portrait.different.to_dict("records")
-                ],
+                "profile": _records(portrait.different[list(PROFILE)]),
                 "top_features": [
                     {"feature": name, "weight": float(weight)} for name, weight in top.items()
                 ],
@@ -80,7 +71,7 @@ def facts_of(fitted):
         "constant": model.encoder_.constant_features_,
         "diagnosis": [finding._asdict() for finding in model.diagnosis_],
         "n_clusters": cafe.n_clusters_,
-        "n_clusters_table": _numbers(cafe.n_clusters_table_),
+        "n_clusters_table": None if numbers is None else _records(numbers.reset_index()),
         "p": cafe.p_,
         "exponents": frame["p"].unique().tolist(),
         "selection": cafe.selection,
@@ -120,21 +111,11 @@ def _mixture_facts(cafe):
     }
 
 
-def _numbers(table):
-    """Convert ``n_clusters_table_`` to records; return None if there is no table."""
-    if table is None:
-        return None
-    return [
-        {name: _known(value) for name, value in record.items()}
-        for record in table.reset_index().to_dict("records")
-    ]
-
-
 def _doubtful_rows(fitted):
     """Count the rows in doubt, and describe those with the lowest margins."""
     import numpy as np
 
-    from cafelearn.interpret.labels import is_mixture
+    from cafelearn.interpret.labels import DOUBTFUL, DOUBTFUL_DISTANCE, is_mixture
 
     margin, names = fitted.margin, fitted.names
     below = DOUBTFUL if is_mixture(fitted.estimator.cafe_) else DOUBTFUL_DISTANCE
@@ -211,22 +192,16 @@ def _features(facts):
 
 def _show_numbers(out, numbers):
     """Print the chosen number of clusters and the gain of each number tried."""
+    from cafelearn.interpret.labels import number_note, range_words
+
     chosen = next(row["n_clusters"] for row in numbers if row["chosen"])
     tried = [row["n_clusters"] for row in numbers]
-    out.say(f"Chose k = {chosen} by the gain over a single cloud (tried {_ranges(tried)})")
+    words = range_words(tried, ", ")
+    out.say(f"Chose k = {chosen} by the gain over a single cloud (tried {words})")
     table = make_table(">k", ">gain", "")
     for row in numbers:
-        notes = ["chosen"] if row["chosen"] else ["nearly as good"] if row["tied"] else []
-        notes += [] if row["counts"] else ["tiny clusters"]
-        table.add_row(str(row["n_clusters"]), f"{row['gain']:,.1f}", ", ".join(notes))
+        table.add_row(str(row["n_clusters"]), f"{row['gain']:,.1f}", number_note(row))
     out.show("Numbers of clusters", table)
-
-
-def _ranges(numbers):
-    """Format ascending integers: 2 to 8, or 2, 3, 5."""
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(map(str, numbers))
 
 
 def _show_clusters(out, clusters, n_variables):
@@ -300,9 +275,15 @@ def _say_doubtful(out, doubtful):
     )
 
 
-def _known(value):
-    """Return a value of a data frame, or None if it is NaN."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _records(frame):
+    """Convert a data frame to a list of dicts, with None for NaN."""
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in record.items()
+        }
+        for record in frame.to_dict("records")
+    ]
 
 
 def _scalar(value):

@@ -29,6 +29,9 @@ STRUCTURES = {
     "medium": "the rows form clusters, somewhat different ones in random halves of the rows",
     "low": "the rows form clusters, but different ones in random halves of the rows",
 }
+# Rows with a smaller margin are in doubt: for probabilities, the second cluster is more than
+# half as likely as the first one; for distances, the margin is smaller in general.
+DOUBTFUL, DOUBTFUL_DISTANCE = 0.5, 0.1
 # Roles of a column in a cluster; the values of ``relevance_``.
 ROLES = ("irrelevant", "relevant, spread as elsewhere", "relevant, own spread")
 
@@ -41,18 +44,40 @@ def answer_words(estimator):
     """
     cafe = getattr(estimator, "cafe_", estimator)
     k = cafe.n_clusters_
-    words = f"{k:,} cluster{'' if k == 1 else 's'}"
+    words = plural(k, "cluster")
     if not is_mixture(cafe) or k == 1:
         found = all(finding.code != "no-structure" for finding in cafe.diagnosis_)
         return words if found else f"{words}: {VERDICTS['none']}"
     table = cafe.n_clusters_table_
     tied = [] if table is None else table.index[table["tied"]].tolist()
     if tied:
-        *others, last = map(str, tied)
-        shown = f"{', '.join(others)} or {last}" if others else last
-        words += f" ({shown} nearly as good)"
+        words += f" ({joined(tied, ' or ')} nearly as good)"
     confidence, verdict = cafe.confidence_, cafe.verdict_
     return f"{words}, {confidence} confidence: {VERDICTS.get(verdict, STRUCTURES[confidence])}"
+
+
+def plural(n, word):
+    """Format a count and its noun."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def joined(items, last=" and "):
+    """Join items by commas, and the last one by `last`."""
+    *others, end = map(str, items)
+    return f"{', '.join(others)}{last}{end}" if others else end
+
+
+def range_words(numbers, last=" and "):
+    """Format ascending integers as a range if there are no gaps, else one by one."""
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return joined(numbers, last)
+
+
+def number_note(row):
+    """Say what distinguishes a number of clusters; `row` is its row of `n_clusters_table_`."""
+    notes = ["chosen"] if row["chosen"] else ["nearly as good"] if row["tied"] else []
+    return ", ".join([*notes, *([] if row["counts"] else ["tiny clusters"])])
 
 
 def is_mixture(estimator):

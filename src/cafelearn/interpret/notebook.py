@@ -7,7 +7,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn.base.words import shortened
-from cafelearn.interpret.labels import answer_words, is_mixture, mixture_words, settings_words
+from cafelearn.interpret.labels import (
+    answer_words,
+    is_mixture,
+    mixture_words,
+    plural,
+    settings_words,
+)
 from cafelearn.interpret.profiles import variable_names, variable_weights
 
 # Largest numbers of features and clusters in the map; a larger map would not be a summary.
@@ -60,7 +66,7 @@ def summary_html(estimator) -> str:
     elif is_mixture(inner) and inner._mass is None:
         size = "the rows"
     name = type(estimator).__name__
-    words = f"{_plural(k, 'cluster')}{number} of {size}, {_plural(m, 'feature')}"
+    words = f"{plural(k, 'cluster')}{number} of {size}, {plural(m, 'feature')}"
     if getattr(inner, "extractor_", None) is not None:
         words += f", {inner._n_features_out:,} extracted"
     is_uniform = not is_mixture(inner) and model.weighting == "uniform"
@@ -85,7 +91,7 @@ def _mass(inner, model):
 def _settings(inner, model):
     if is_mixture(inner):
         n = len(inner.models_)
-        starts = f"{_plural(n, 'candidate')} of Minkowski weighted k-means"
+        starts = f"{plural(n, 'candidate')} of Minkowski weighted k-means"
         return (
             f"Mixture: {mixture_words(inner.mixture_)}. It started from {starts}, among others."
         )
@@ -101,7 +107,7 @@ def _settings(inner, model):
         words = f"Chosen{of}: {chosen}"
     starts = len(model.init_objectives_)
     return (
-        f"{words}; best of {_plural(starts, 'start')}, {_plural(model.n_iter_, 'iteration')}, "
+        f"{words}; best of {plural(starts, 'start')}, {plural(model.n_iter_, 'iteration')}, "
         f"{model.stop_reason_}."
     )
 
@@ -179,7 +185,3 @@ def _amount(value):
 
 def _are_counts(mass):
     return all(map(float.is_integer, mass.tolist()))
-
-
-def _plural(n, word):
-    return f"{n:,} {word}{'' if n == 1 else 's'}"

@@ -4,7 +4,7 @@ import numpy as np
 
 from cafelearn.extraction.loadings import has_loadings
 from cafelearn.report.embedding import MOST_AXES
-from cafelearn.report.tables import Column, Table, heat_cell, text_cell
+from cafelearn.report.tables import Table, heat_cell, numbers, text_cell, texts
 
 # A larger heat map would make the file large and the page slow.
 MOST_CELLS = 10_000
@@ -40,9 +40,9 @@ def loadings_table(facts) -> Table | None:
         "Loadings of the extracted features; inputs with the largest loadings first. Brown is "
         "positive, blue is negative.",
         [
-            Column("input", numeric=False),
-            *([Column("cluster", numeric=False, choose=True)] if by_cluster else []),
-            *(Column(f"extracted feature {v + 1}") for v in range(values.shape[1])),
+            *texts("input"),
+            *texts(*(["cluster"] if by_cluster else []), choose=True),
+            *numbers(*(f"extracted feature {v + 1}" for v in range(values.shape[1]))),
         ],
         rows,
         shown=16,

@@ -96,14 +96,6 @@ def short(text, length=LONGEST_NAME) -> str:
     return shortened(text, length)
 
 
-def join(words) -> str:
-    """Join words with commas and a final "and"."""
-    words = [str(word) for word in words]
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def encoded(content, kind) -> str:
     """Encode bytes as a data: URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cafelearn.interpret.profiles import amount_in, decimals_for, percent
-from cafelearn.report.tables import Cell, Column, Table, heat_cell, text_cell
+from cafelearn.report.tables import Cell, Table, clusters, heat_cell, numbers, text_cell, texts
 from cafelearn.report.words import feature_text
 
 # Difference that has the darkest shade, in units of the overall spread.
@@ -19,7 +19,7 @@ def profile_table(facts) -> Table:
     The variables with the largest differences come first. All categories of a variable are
     listed together.
     """
-    frame, clusters = facts.placed.profile, range(facts.n_clusters)
+    frame, k = facts.placed.profile, facts.n_clusters
     found = {(row.cluster, row.variable, row.category): row for row in frame.itertuples()}
     largest = frame["difference"].abs().fillna(0).groupby(frame["variable"], sort=False).max()
     categories: dict[str, list] = {}
@@ -28,13 +28,13 @@ def profile_table(facts) -> Table:
     variables = sorted(categories, key=lambda variable: -largest[variable])
     keys = [(v, c) for v in variables for c in categories[v]]
     rows, units = [], facts.estimator._profile_units()
-    for key in keys[: max(FEWEST_VARIABLES, MOST_CELLS // facts.n_clusters)]:
+    for key in keys[: max(FEWEST_VARIABLES, MOST_CELLS // k)]:
         show = _formatter(found[0, *key], units.get(key[0]))
         overall = found[0, *key].overall
         rows.append(
             [
                 text_cell(feature_text(*key)),
-                *(_cell(found[l, *key], show) for l in clusters),
+                *(_cell(found[l, *key], show) for l in range(k)),
                 Cell(show(overall), f"{overall:.6g}"),
             ]
         )
@@ -42,11 +42,7 @@ def profile_table(facts) -> Table:
         "profile-table",
         "Mean of each variable, or share of each category, in each cluster and overall; "
         "largest differences first. Brown is above the other clusters, blue below.",
-        [
-            Column("variable", numeric=False),
-            *(Column(f"cluster {l}") for l in clusters),
-            Column("overall"),
-        ],
+        [*texts("variable"), *clusters(k), *numbers("overall")],
         rows,
         shown=20,
         search="Find a variable",

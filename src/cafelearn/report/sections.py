@@ -11,13 +11,15 @@ from cafelearn.interpret.profiles import amount_in, decimals_for, variable_names
 from cafelearn.report.page import count, number, short
 from cafelearn.report.tables import (
     Cell,
-    Column,
     Table,
+    clusters,
     count_cell,
     heat_cell,
     kept_features,
     number_cell,
+    numbers,
     text_cell,
+    texts,
 )
 from cafelearn.report.tried import shown_name
 from cafelearn.theory import certificate
@@ -66,7 +68,7 @@ def data_table(facts) -> Table:
     return Table(
         "data-table",
         "Features, in their own units",
-        [Column("feature", numeric=False), *(Column(name) for name in names)],
+        [*texts("feature"), *numbers(*names)],
         rows,
         shown=12,
         search="Find a feature",
@@ -96,13 +98,8 @@ def weights_table(facts) -> Table:
         [
             text_cell(str(names[v])),
             *(
-                heat_cell(
-                    float(weights[l, v]),
-                    float(weights[l, v]) / top,
-                    _weight(float(weights[l, v]), decimals),
-                    extra=extra(l, v),
-                )
-                for l in range(facts.n_clusters)
+                heat_cell(w, w / top, _weight(w, decimals), extra=extra(l, v))
+                for l, w in enumerate(weights[:, v].astype(float))
             ),
         ]
         for v in kept
@@ -110,10 +107,7 @@ def weights_table(facts) -> Table:
     return Table(
         "weights-table",
         f"Weight of each {what} in each cluster, the largest weights first",
-        [
-            Column(what, numeric=False),
-            *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
-        ],
+        [*texts(what), *clusters(facts.n_clusters)],
         rows,
         shown=20,
         search=f"Find a {what}",
@@ -157,25 +151,20 @@ def restarts_table(facts) -> Table:
                 count_cell((above <= SAME_OBJECTIVE).sum()),
                 Cell(f"{np.median(above):.2%}", float(np.median(above))),
                 count_cell(model.n_iter_),
-                text_cell(model.stop_reason_, "good" if _converged(model) else "warn"),
+                text_cell(
+                    model.stop_reason_,
+                    "good" if model.stop_reason_ == "converged" else "warn",
+                ),
             ]
         )
     names = ("objective", "starts", "reached the best", "median above the best", "iterations")
     return Table(
         "restarts-table",
         "The starts of each candidate; objectives of different candidates are not comparable",
-        [
-            Column("candidate", numeric=False),
-            *(Column(name) for name in names),
-            Column("stop reason", numeric=False),
-        ],
+        [*texts("candidate"), *numbers(*names), *texts("stop reason")],
         rows,
         shown=12,
     )
-
-
-def _converged(model):
-    return model.stop_reason_ == "converged"
 
 
 def _above_best(objectives):
@@ -191,33 +180,8 @@ def certificate_section(facts) -> dict:
 
     For a mixture, the model is the start with the highest score.
     """
-    if facts.is_sample:
-        return {
-            "table": None,
-            "remark": "The claims were not checked: they are about all rows of the fit, but "
-            f"this report was made from a sample of {count(facts.n_rows)} rows.",
-        }
-    if not np.isclose(facts.model._mass.sum(), facts.n_rows):
-        return {
-            "table": None,
-            "remark": "The claims were not checked: the fit had sample weights, which the "
-            "report does not have. Call cafelearn.theory.certificate with these weights to "
-            "check the claims.",
-        }
-    if has_gaps(facts.X):
-        return {
-            "table": None,
-            "remark": "The claims were not checked: they assume complete rows, but some rows "
-            "have missing values.",
-        }
-    pairs = facts.n_clusters * facts.X.shape[1] ** 2
-    if pairs > MOST_PAIRS:
-        return {
-            "table": None,
-            "remark": "The claims were not checked: they compare all pairs of features in each "
-            f"cluster. For {count(facts.X.shape[1])} features there are {count(pairs)} pairs. "
-            "Call cafelearn.theory.certificate on the model to check the claims.",
-        }
+    if remark := _why_unchecked(facts):
+        return {"table": None, "remark": f"The claims were not checked: {remark}"}
     table = certificate(facts.model, facts.placed.scaled)
     marks = {"holds": "good", "does not hold": "bad", "does not apply": "quiet"}
     applies = table["verdict"] != "does not apply"
@@ -237,6 +201,30 @@ def certificate_section(facts) -> dict:
     }
 
 
+def _why_unchecked(facts):
+    """Say why the claims cannot be checked on the rows of the report; None if they can."""
+    m, k = facts.X.shape[1], facts.n_clusters
+    if facts.is_sample:
+        return (
+            "they are about all rows of the fit, but this report was made from a sample of "
+            f"{count(facts.n_rows)} rows."
+        )
+    if not np.isclose(facts.model._mass.sum(), facts.n_rows):
+        return (
+            "the fit had sample weights, which the report does not have. Call "
+            "cafelearn.theory.certificate with these weights to check the claims."
+        )
+    if has_gaps(facts.X):
+        return "they assume complete rows, but some rows have missing values."
+    if k * m**2 > MOST_PAIRS:
+        return (
+            f"they compare all pairs of features in each cluster. For {count(m)} features "
+            f"there are {count(k * m**2)} pairs. Call cafelearn.theory.certificate on the "
+            "model to check the claims."
+        )
+    return None
+
+
 def _claims(name, caption, table, marks):
     """Tabulate claims, one row each."""
     rows = [
@@ -250,15 +238,14 @@ def _claims(name, caption, table, marks):
         ]
         for claim, row in table.iterrows()
     ]
-    names = ("measured", "bound", "slack")
     return Table(
         name,
         caption,
         [
-            Column("claim", numeric=False),
-            Column("verdict", numeric=False, choose=True),
-            *(Column(measure) for measure in names),
-            Column("note", numeric=False),
+            *texts("claim"),
+            *texts("verdict", choose=True),
+            *numbers("measured", "bound", "slack"),
+            *texts("note"),
         ],
         rows,
         shown=40,
@@ -280,18 +267,15 @@ def doubtful_table(facts) -> Table:
                 *([text_cell(facts.classes[i])] if facts.classes is not None else []),
             ]
         )
-    columns = [
-        Column("row", numeric=False),
-        Column("cluster", numeric=False, choose=True),
-        Column("second cluster", numeric=False, choose=True),
-        Column("margin"),
-    ]
-    if facts.classes is not None:
-        columns.append(Column("class", numeric=False))
     return Table(
         "doubtful-table",
         "Rows with the smallest assignment margins",
-        columns,
+        [
+            *texts("row"),
+            *texts("cluster", "second cluster", choose=True),
+            *numbers("margin"),
+            *texts(*(["class"] if facts.classes is not None else [])),
+        ],
         rows,
         shown=15,
         search="Find a row",
@@ -334,11 +318,7 @@ def classes_section(facts) -> dict | None:
         "table": Table(
             "classes-table",
             "Rows of each class in each cluster",
-            [
-                Column("class", numeric=False),
-                *(Column(f"cluster {l}") for l in range(facts.n_clusters)),
-                Column("rows"),
-            ],
+            [*texts("class"), *clusters(facts.n_clusters), *numbers("rows")],
             rows,
             shown=MOST_CLASSES,
             measure="rows",

@@ -26,18 +26,27 @@ class Cell(NamedTuple):
     mark: str | None = None  # CSS classes
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    The controls above the table include, for a column with `choose`, a list to filter the rows
-    by one of its values, and for a column with `hideable`, a checkbox to hide it.
-    """
+class Column(NamedTuple):
+    """One column of a table; with `choose`, a list above it filters the rows by its values."""
 
     name: str
     numeric: bool = True
     choose: bool = False
-    hideable: bool = False
+
+
+def texts(*names, choose=False) -> list[Column]:
+    """Make columns of text."""
+    return [Column(name, numeric=False, choose=choose) for name in names]
+
+
+def numbers(*names) -> list[Column]:
+    """Make columns of numbers."""
+    return [Column(name) for name in names]
+
+
+def clusters(n_clusters) -> list[Column]:
+    """Make a column for each cluster."""
+    return numbers(*(f"cluster {l}" for l in range(n_clusters)))
 
 
 @dataclass(frozen=True)
@@ -65,25 +74,20 @@ class Table:
         """Number of rows to show at first: `shown`, or all if only a few would be hidden."""
         return len(self.rows) if len(self.rows) <= 1.3 * self.shown else self.shown
 
-    def choices(self, index):
-        """Return the distinct texts of a column, in the order of their first appearance."""
-        return list(dict.fromkeys(row[index].text for row in self.rows))
-
     @property
     def has_long_names(self):
         """Whether a row name is so long that it would wrap over many lines."""
         return any(len(row[0].text) > LONG for row in self.rows)
 
     @property
-    def boxes(self):
-        """Positions and columns of the checkboxes."""
-        return [(i, column) for i, column in enumerate(self.columns) if column.hideable]
-
-    @property
     def selects(self):
-        """Positions and columns that have a filter: those with `choose` and several values."""
-        found = [(i, column) for i, column in enumerate(self.columns) if column.choose]
-        return [(i, column) for i, column in found if len(self.choices(i)) > 1]
+        """Position, column and texts of each column that filters the rows by its texts."""
+        found = [
+            (i, column, list(dict.fromkeys(row[i].text for row in self.rows)))
+            for i, column in enumerate(self.columns)
+            if column.choose
+        ]
+        return [select for select in found if len(select[2]) > 1]
 
 
 def text_cell(value, mark=None) -> Cell:
@@ -91,11 +95,12 @@ def text_cell(value, mark=None) -> Cell:
     return Cell(short(value), mark=mark)
 
 
-def number_cell(value, digits=3, mark=None) -> Cell:
+def number_cell(value, digits=3, mark=None, text=None) -> Cell:
     """Make a cell with a number; the sort key has more digits than the text."""
     if value is None or np.isnan(value):
         return Cell("", mark=mark)
-    return Cell(number(value, digits), _sort_key(value), mark=mark)
+    # Six digits of the sort key keep the file small.
+    return Cell(number(value, digits) if text is None else text, f"{value:.6g}", mark=mark)
 
 
 def count_cell(value, mark=None) -> Cell:
@@ -103,25 +108,18 @@ def count_cell(value, mark=None) -> Cell:
     return Cell(count(value), int(value), mark=mark)
 
 
-def heat_cell(value, share, text=None, extra=None, mark=None) -> Cell:
+def heat_cell(value, share, text, extra=None, mark=None) -> Cell:
     """Make a cell of a heat map with the shade `share`.
 
     Shades range from 0 to 1, or from -1 to 1 in a diverging heat map.
     """
-    if value is None or np.isnan(value):
-        return Cell("", mark=mark)
-    shade = round(100 * float(np.clip(share, -1, 1)))
-    text = number(value) if text is None else text
-    return Cell(text, _sort_key(value), shade, extra, mark)
-
-
-def _sort_key(value):
-    """Format a number with six significant digits, which keeps the file small."""
-    return f"{value:.6g}"
+    cell = number_cell(value, mark=mark, text=text)
+    if not cell.text:
+        return cell
+    return cell._replace(heat=round(100 * float(np.clip(share, -1, 1))), extra=extra)
 
 
 def kept_features(weights):
     """Return the positions of the features to show, largest weights first, up to a limit."""
     most = max(FEWEST_FEATURES, MOST_CELLS // len(weights))
-    order = np.argsort(-weights.max(axis=0), kind="stable")
-    return order[:most]
+    return np.argsort(-weights.max(axis=0), kind="stable")[:most]

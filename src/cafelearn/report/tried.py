@@ -4,12 +4,13 @@ import pandas as pd
 
 from cafelearn.report.tables import (
     Cell,
-    Column,
     Table,
     count_cell,
     heat_cell,
     number_cell,
+    numbers,
     text_cell,
+    texts,
 )
 
 # Only this many of the best candidates are compared; more columns would be too narrow.
@@ -18,9 +19,10 @@ MOST_COMPARED = 10
 SHORT_NAME = 8
 
 
-def shown_name(facts, i) -> str:
+def shown_name(facts, i, name=None) -> str:
     """Return the name of a candidate, marked if it was chosen."""
-    return f"{facts.names[i]}{f' ({chosen_word(facts)})' if i == facts.chosen else ''}"
+    mark = f" ({chosen_word(facts)})" if i == facts.chosen else ""
+    return f"{facts.names[i] if name is None else name}{mark}"
 
 
 def chosen_word(facts) -> str:
@@ -37,29 +39,24 @@ def candidates_table(facts) -> Table:
         if not isinstance(offset, str):
             offset = "" if pd.isna(offset) else f"{offset:g}"
         mark = "chosen" if i == facts.chosen else None
+        words = shown_name(facts, i, str(i)), row["scaling"], row["weighting"], offset
         rows.append(
             [
-                text_cell(f"{i}{f' ({chosen_word(facts)})' if mark else ''}", mark=mark),
-                text_cell(row["scaling"], mark),
-                text_cell(row["weighting"], mark),
-                text_cell(offset, mark),
+                *(text_cell(word, mark) for word in words),
                 number_cell(row["p"], mark=mark),
                 Cell(f"{row['score']:,.1f}", float(row["score"]), mark=mark),
                 number_cell(row["agreement"], mark=mark),
-                count_cell(row["smallest"], mark),
-                count_cell(row["largest"], mark),
+                *(count_cell(row[name], mark) for name in ("smallest", "largest")),
             ]
         )
-    names = ("p", "score", "agreement", "smallest", "largest")
     return Table(
         "candidates-table",
         "Candidates: row number in candidates_, settings, score, agreement (ARI) with the "
         f"{chosen_word(facts)} candidate, and sizes of the smallest and the largest cluster",
         [
-            Column("candidate", numeric=False),
-            *(Column(name, numeric=False, choose=True) for name in ("scaling", "weighting")),
-            Column("offset", numeric=False, choose=True),
-            *(Column(name) for name in names),
+            *texts("candidate"),
+            *texts("scaling", "weighting", "offset", choose=True),
+            *numbers("p", "score", "agreement", "smallest", "largest"),
         ],
         rows,
         shown=12,
@@ -77,26 +74,20 @@ def agreement_table(facts) -> Table | None:
     short = max(len(facts.names[i]) for i in compared) <= SHORT_NAME
     rows = []
     for i in compared:
-        cells = [
-            heat_cell(
-                agreement[i, j],
-                agreement[i, j],
-                f"{agreement[i, j]:.2f}",
-                mark="chosen" if facts.chosen in (i, j) else None,
-            )
-            for j in compared
-        ]
         name = shown_name(facts, i) if short else f"{i}: {shown_name(facts, i)}"
-        mark = "chosen" if i == facts.chosen else None
-        total = number_cell(float(agreement[i].sum() - 1))
-        rows.append([text_cell(name, mark=mark), *cells, total])
+        cells = [text_cell(name, mark="chosen" if i == facts.chosen else None)]
+        for j in compared:
+            mark = "chosen" if facts.chosen in (i, j) else None
+            share = agreement[i, j]
+            cells.append(heat_cell(share, share, f"{share:.2f}", mark=mark))
+        rows.append([*cells, number_cell(float(agreement[i].sum() - 1))])
     return Table(
         "agreement-table",
         "Adjusted Rand index between the clusterings of two candidates",
         [
-            Column("candidate", numeric=False),
-            *(Column(facts.names[i] if short else str(i)) for i in compared),
-            Column("sum over others"),
+            *texts("candidate"),
+            *numbers(*(facts.names[i] if short else str(i) for i in compared)),
+            *numbers("sum over others"),
         ],
         rows,
         measure="adjusted Rand index",

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -189,11 +190,12 @@ def _listed(names):
 
 def _comment(text, most=6):
     """Wrap a comment, and cut it after `most` lines."""
-    lines, line = [], "#"
-    for word in text.split(" "):
-        if len(line) + len(word) + 1 > WIDTH:
-            lines.append(line)
-            line = "#"
-        line += f" {word}"
-    lines.append(line)
+    lines = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return lines if len(lines) <= most else [*lines[:most], "# and more"]

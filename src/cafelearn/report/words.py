@@ -5,13 +5,16 @@ import numpy as np
 from cafelearn.choice.selection import SELECTIONS
 from cafelearn.extraction.table import EXTRACTORS
 from cafelearn.interpret.labels import (
+    DOUBTFUL,
     exponent_name,
+    joined,
     mixture_words,
     offset_name,
+    plural,
     relevance_words,
 )
 from cafelearn.interpret.profiles import percent, variable_names
-from cafelearn.report.page import count, join, number, short
+from cafelearn.report.page import count, number, short
 
 RESCALINGS = {
     "memberships": "Each row was standardised and extended by its membership probabilities and "
@@ -24,8 +27,6 @@ RESCALINGS = {
 }
 # Largest number of differences, and of high weights, that are listed for a cluster.
 MOST_LINES = 4
-# Rows of a mixture with a smaller margin are in doubt.
-DOUBTFUL = 0.5
 SCALINGS = {
     "range": "centred and divided by its range",
     "standard": "scaled to mean 0 and variance 1",
@@ -40,7 +41,7 @@ def summary(facts) -> str:
     chosen = "" if facts.inner.n_clusters_table_ is None else " (chosen automatically)"
     method = "Minkowski weighted k-means" if facts.cafe is None else "CAFE"
     fitted = (
-        f"{method} was fitted with {_plural(k, 'cluster')}{chosen} to {_plural(n_rows, 'row')} "
+        f"{method} was fitted with {plural(k, 'cluster')}{chosen} to {plural(n_rows, 'row')} "
         f"of {_columns(facts)}."
     )
     if facts.is_mixture:
@@ -54,7 +55,7 @@ def summary(facts) -> str:
     sentences += [] if facts.cafe is None else [_rescaling(facts)]
     if facts.is_sample:
         sentences.append(
-            f"This report was made from a sample of {_plural(facts.n_rows, 'row')}. Weights, "
+            f"This report was made from a sample of {plural(facts.n_rows, 'row')}. Weights, "
             "starts and agreement are those of the fit; everything else describes the sample."
         )
     if k > 1 and facts.is_mixture:
@@ -97,7 +98,7 @@ def key_numbers(facts) -> list[tuple[str, str]]:
 def _doubt(margin):
     """Say in how many rows the second cluster is more than half as likely as the first."""
     n = int((margin < DOUBTFUL).sum())
-    rows = f"{_plural(n, 'row')} ({percent(n / len(margin))})" if n else "no row"
+    rows = f"{plural(n, 'row')} ({percent(n / len(margin))})" if n else "no row"
     return f"In {rows}, the second cluster is more than half as likely as the first."
 
 
@@ -105,7 +106,7 @@ def _mixture(facts):
     """Describe the mixture and its starts."""
     cafe = facts.cafe
     starts = (
-        f"It started from {_plural(len(facts.models), 'candidate')} of Minkowski weighted "
+        f"It started from {plural(len(facts.models), 'candidate')} of Minkowski weighted "
         "k-means, from Ward's method and from k-means."
     )
     if facts.n_clusters == 1:
@@ -173,12 +174,12 @@ def feature_text(variable, category) -> str:
 
 def _columns(facts):
     """State the number of features; for a table also the number of its columns."""
-    features = _plural(facts.X.shape[1], "feature")
+    features = plural(facts.X.shape[1], "feature")
     encoder = facts.estimator.encoder_ if facts.is_table else None
     if encoder is None:
         return features
     n_used = len(set(encoder.variables_out()))
-    columns, encoded = _plural(encoder.n_features_in_, "column"), ""
+    columns, encoded = plural(encoder.n_features_in_, "column"), ""
     if encoder.categories_:
         encoded = f", encoded as {features}"
     if n_used < encoder.n_features_in_:
@@ -213,15 +214,15 @@ def _starts(facts):
         f"was chosen, because it has {SELECTIONS[facts.cafe.selection].text}. Its mean "
         f"adjusted Rand index with the other candidates is {facts.mean_agreement:.2f}."
     )
-    exponents = f"p = {join(f'{p:g}' for p in frame['p'].unique())}"
+    exponents = f"p = {joined(f'{p:g}' for p in frame['p'].unique())}"
     if len(models) == frame["p"].nunique():
         return (
-            f"{clustered}, {_plural(each, 'start')} for each of the exponents {exponents}, and "
+            f"{clustered}, {plural(each, 'start')} for each of the exponents {exponents}, and "
             "the best start at each exponent was kept. The clustering at "
             f"{exponent_name(facts.model.p)} {reason}"
         )
     return (
-        f"{clustered}, {_plural(each, 'start')} for each of {count(len(models))} candidates "
+        f"{clustered}, {plural(each, 'start')} for each of {count(len(models))} candidates "
         f"({_combined(frame)}, {exponents}), and the best start of each candidate was kept. "
         f"The clustering with {facts.words} {reason}"
     )
@@ -235,7 +236,7 @@ def _combined(frame):
         "weighting": frame["weighting"].unique(),
         "offset": [offset_name(offset).removeprefix("offset ") for offset in offsets],
     }
-    return ", ".join(f"{name} {join(found)}" for name, found in values.items() if len(found))
+    return ", ".join(f"{name} {joined(found)}" for name, found in values.items() if len(found))
 
 
 def _rescaling(facts):
@@ -248,10 +249,6 @@ def _rescaling(facts):
     name = "pca" if name == "auto" else name
     extractor = type(cafe.extractor).__name__ if name is None else EXTRACTORS[name].text
     return (
-        f"{own}, and {extractor} extracted {_plural(facts.features.shape[1], 'feature')} from "
+        f"{own}, and {extractor} extracted {plural(facts.features.shape[1], 'feature')} from "
         "the result."
     )
-
-
-def _plural(n, word):
-    return f"{count(n)} {word}{'' if n == 1 else 's'}"

@@ -1,5 +1,5 @@
-// Sort, search and filter the rows of tables, show all rows, and hide columns. The page contains
-// all rows; this script moves and hides them.
+// Sort, search and filter the rows of tables, and show all rows. The page contains all rows; this
+// script moves and hides them.
 {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -73,12 +73,6 @@
       refresh();
     }
 
-    for (const box of block.querySelectorAll("[data-column]")) {
-      const index = Number(box.dataset.column);
-      box.addEventListener("change", () => {
-        for (const row of table.rows) row.cells[index].hidden = !box.checked;
-      });
-    }
     for (const head of heads) head.querySelector(".sort").addEventListener("click", () => sort(head));
     search?.addEventListener("input", refresh);
     for (const select of selects) select.addEventListener("change", refresh);

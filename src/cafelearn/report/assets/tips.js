@@ -42,8 +42,7 @@ const tips = (() => {
   // Text for a heat map cell: row and column, value, and details.
   function ofCell(cell) {
     const table = cell.closest("table");
-    const head = cell.parentElement.cells[0];
-    const row = head.dataset.extra ?? head.textContent;
+    const row = cell.parentElement.cells[0].textContent;
     const column = table.tHead.rows[0].cells[cell.cellIndex].textContent;
     const lines = [`${row} · ${column}`.trim(), `${table.dataset.measure} ${cell.dataset.value}`];
     if (cell.dataset.extra !== undefined) {
@@ -53,29 +52,25 @@ const tips = (() => {
     return lines.join("\n");
   }
 
-  function textOf(element) {
-    return element.dataset.tip ?? ofCell(element);
-  }
-
   function beside(element) {
-    showAt(textOf(element), () => {
+    showAt(ofCell(element), () => {
       const { left, width, bottom } = element.getBoundingClientRect();
       return [left + width / 2, bottom - 8];
     });
   }
 
-  const TIPPED = "[data-tip], table.heat td.shade";
+  const TIPPED = "table.heat td.shade";
 
   document.addEventListener("pointerover", (event) => {
     if (rests(event)) return;
     const element = event.target.closest?.(TIPPED);
-    if (element) show(textOf(element), event.clientX, event.clientY);
+    if (element) show(ofCell(element), event.clientX, event.clientY);
     else if (!event.target.closest?.(".plot")) hide();
   });
   document.addEventListener("pointermove", (event) => {
     if (rests(event)) return;
     const element = event.target.closest?.(TIPPED);
-    if (element) show(textOf(element), event.clientX, event.clientY);
+    if (element) show(ofCell(element), event.clientX, event.clientY);
   });
   // This listener is on window, so that it runs after all others, which need the old position.
   window.addEventListener("pointermove", (event) => {
@@ -111,7 +106,7 @@ const tips = (() => {
     const step = { ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[key];
     if (step) {
       let next = cell[step];
-      while (next && (next.hidden || !next.matches(".shade"))) next = next[step];
+      while (next && !next.matches(".shade")) next = next[step];
       return next;
     }
     let row = cell.parentElement;
