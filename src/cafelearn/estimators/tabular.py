@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn.base.typing import MatrixLike
-from cafelearn.choice.diagnosis import Finding
 from cafelearn.data.validation import is_dask
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.interpret.notebook import NotebookMixin
@@ -25,6 +24,11 @@ from cafelearn.interpret.profiles import ProfileMixin
 from cafelearn.tables.encoding import TableEncoder
 
 __all__ = ["TabularCAFE"]
+
+
+def _of_cafe(name):
+    """Make a property that has the value of an attribute of the fitted CAFE."""
+    return property(lambda self: getattr(self._fitted(), name), doc=vars(CAFE)[name].__doc__)
 
 
 class TabularCAFE(
@@ -196,108 +200,37 @@ class TabularCAFE(
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X: MatrixLike, y: object = None) -> np.ndarray:
-        """Fit and extract the features of the training rows.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table.
-        y : None
-            Ignored; present by convention.
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_components)
-            The same as ``fit(X).transform(X)``.
-        """
+        """Fit and extract the features; the same as ``fit(X).transform(X)``."""
         encoded = self._fit(X)
         return self.cafe_.transform(encoded)
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Extract the features of new rows.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            A table with the columns of :meth:`fit`.
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_components)
-            See :meth:`CAFE.transform`.
-        """
+        """Extract the features of new rows; see :meth:`CAFE.transform`."""
         return self._fitted().transform(self.encode(X))
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Find the cluster of each row.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            A table with the columns of :meth:`fit`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Index of the most likely cluster.
-        """
+        """Find the cluster of each row; see :meth:`CAFE.predict`."""
         return self._fitted().predict(self.encode(X))
 
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
-        """Compute the probability of each cluster for each row.
+        """Compute the probability of each cluster for each row; see :meth:`CAFE.predict_proba`.
 
         Only defined if the CAFE has ``selection="mixture"``.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            A table with the columns of :meth:`fit`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_clusters)
-            See :meth:`CAFE.predict_proba`.
         """
         return self._fitted().predict_proba(self.encode(X))
 
     def assignment_margin(self, X: MatrixLike) -> np.ndarray:
-        """Compute the assignment margin of each row.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            A table with the columns of :meth:`fit`.
-
-        Returns
-        -------
-        margin : ndarray of shape (n_samples,)
-            See :meth:`CAFE.assignment_margin`.
-        """
+        """Compute the assignment margin of each row; see :meth:`CAFE.assignment_margin`."""
         return self._fitted().assignment_margin(self.encode(X))
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return the names of the extracted features.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored; present by convention.
-
-        Returns
-        -------
-        names : ndarray of str
-            The names cafe0, cafe1, and so on.
-        """
+        """Return the names of the extracted features, cafe0, cafe1, and so on."""
         return self._fitted().get_feature_names_out()
 
     def weights_frame(self) -> pd.DataFrame:
-        """Return the feature weights as a labelled table.
+        """Return the feature weights as a labelled table, clusters by variables.
 
-        Returns
-        -------
-        weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster and one column per variable; with
-            ``group_categories=False``, one column per encoded column.
+        With ``group_categories=False``, there is one column per encoded column.
         """
         return self._fitted().weights_frame()
 
@@ -335,55 +268,20 @@ class TabularCAFE(
         kinds = self.encoder_.treatments_["kind"].to_dict()
         return {name: kind for name, kind in kinds.items() if kind in ("date", "duration")}
 
-    @property
-    def loadings_(self):
-        """Coefficients of the inputs of the extractor in each extracted feature."""
-        return self._fitted().loadings_
-
-    @property
-    def diagnosis_(self) -> list[Finding]:
-        """Problems found with the fit."""
-        return self._fitted().diagnosis_
-
-    @property
-    def n_clusters_(self):
-        """The number of clusters, given or chosen."""
-        return self._fitted().n_clusters_
-
-    @property
-    def n_clusters_table_(self):
-        """The numbers of clusters tried, one row each; None if a single number was given."""
-        return self._fitted().n_clusters_table_
+    loadings_ = _of_cafe("loadings_")
+    diagnosis_ = _of_cafe("diagnosis_")
+    n_clusters_ = _of_cafe("n_clusters_")
+    n_clusters_table_ = _of_cafe("n_clusters_table_")
+    verdict_ = _of_cafe("verdict_")
+    confidence_ = _of_cafe("confidence_")
+    stability_ = _of_cafe("stability_")
+    cluster_stability_ = _of_cafe("cluster_stability_")
+    relevance_ = _of_cafe("relevance_")
 
     @property
     def mixture_(self):
         """The mixture of the CAFE."""
         return self._fitted().mixture_
-
-    @property
-    def verdict_(self) -> str:
-        """Whether the clusters are a structure of the data."""
-        return self._fitted().verdict_
-
-    @property
-    def confidence_(self) -> str:
-        """How sure the labels are: "high", "medium" or "low"."""
-        return self._fitted().confidence_
-
-    @property
-    def stability_(self) -> float:
-        """Mean agreement of the labels with those of fits to random halves of the rows."""
-        return self._fitted().stability_
-
-    @property
-    def cluster_stability_(self) -> np.ndarray:
-        """Mean agreement of each cluster with the most similar one of fits to random halves."""
-        return self._fitted().cluster_stability_
-
-    @property
-    def relevance_(self) -> np.ndarray:
-        """Role of each encoded column in each cluster."""
-        return self._fitted().relevance_
 
     def _fitted(self):
         check_is_fitted(self)

@@ -43,6 +43,16 @@ def require_matplotlib(who):
         ) from error
 
 
+class Display:
+    """The axes of a display."""
+
+    def _open(self, ax, n_panels=1, **options):
+        """Set the axes and the figure to draw on; the options are those of `panels`."""
+        self.axes_ = panels(f"{type(self).__name__}.plot", ax, n_panels, **options)
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+
+
 def panels(who, ax, n_panels=1, n_columns=None, figsize=None, width_ratios=None):
     """Return an array of `n_panels` axes.
 

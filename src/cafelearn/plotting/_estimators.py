@@ -1,11 +1,14 @@
 """Validation of the input of displays: fitted estimators, weights and class labels."""
 
+from numbers import Integral
+
 import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from cafelearn.data.variables import variable_codes
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
 from cafelearn.estimators.tabular import TabularCAFE
@@ -36,18 +39,22 @@ def weights_frame(who, estimator, feature_names=None):
     if feature_names is None:
         feature_names = variable_names(estimator)
     if len(feature_names) != weights.shape[1]:
+        noun = "feature" if variable_codes(estimator) is None else "variable"
         raise ValueError(
-            f"{who} needs {weights.shape[1]} feature_names, one per "
-            f"{'variable' if is_grouped(estimator) else 'feature'}, "
-            f"got {len(feature_names)}."
+            f"{who} needs {weights.shape[1]} feature_names, one per {noun}, got "
+            f"{len(feature_names)}."
         )
     clusters = [f"cluster {l}" for l in range(len(weights))]
     return pd.DataFrame(weights, index=clusters, columns=list(feature_names))
 
 
-def is_grouped(estimator):
-    """Check whether the weights belong to variables instead of features."""
-    return getattr(estimator, "feature_groups_", None) is not None
+def check_count(who, count, or_none=True):
+    """Raise unless `count`, the parameter max_features, is an int above 0 or None."""
+    if count is None and or_none:
+        return
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        wanted = "an int above 0 or None" if or_none else "an int above 0"
+        raise ValueError(f"{who} needs max_features to be {wanted}, got {count!r}.")
 
 
 def check_weights_table(who, weights):

@@ -65,37 +65,35 @@ def draw_heat_map(
     annotate=None,
     cmap="viridis",
     im_kw=None,
-    colorbar_label=None,
+    colorbar=True,
+    label="weight",
     length=LABEL_LENGTH,
 ):
     """Draw `values` as a heat map with names on both axes.
 
     `own_figure` is True if the figure was made for this heat map, with cells of `cell_size`.
-    If `annotate` is None, numbers are shown if the cells are few and large enough. If
-    `colorbar_label` is None, there is no colour bar. Names are shortened to `length`
-    characters.
+    If `annotate` is None, numbers are shown if the cells are few and large enough. The colour
+    bar has the `label`. Names are shortened to `length` characters.
     """
     options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
     if options.get("norm") is not None:
         options = {k: v for k, v in options.items() if k not in ("vmin", "vmax")}
     image = ax.imshow(values, **{"aspect": "auto", "interpolation": "nearest"} | options)
     cell = cell_size(values.shape) if own_figure else None
-    colorbar = None
-    if colorbar_label is not None:
-        width, height = np.multiply(
-            cell or _measured_cell(ax, values.shape), values.shape[::-1]
-        )
-        colorbar = ax.figure.colorbar(
-            image, ax=ax, label=colorbar_label, **_slim(width, height)
-        )
+    bar = None
+    if colorbar:
+        size = np.multiply(cell or _measured_cell(ax, values.shape), values.shape[::-1])
+        bar = ax.figure.colorbar(image, ax=ax, label=label, **_slim(*size))
     # Measure the cells again, because the colour bar has made the axes smaller.
     width, height = cell or _measured_cell(ax, values.shape)
-    _name_columns(ax, column_names, width, length)
-    _name_rows(ax, row_names, height, length)
+    places, shown = _labels(column_names, width, length)
+    fits = CHARACTER * max(map(len, shown)) < 0.95 * width * _label_step(width)
+    ax.set_xticks(places, shown, rotation=0 if fits else 90, fontsize=FONT_SIZE)
+    ax.set_yticks(*_labels(row_names, height, length), fontsize=FONT_SIZE)
     if annotate is None:
         annotate = max(values.shape) <= FEW and width >= 0.35 and height >= 0.18
     texts = _write_values(ax, image, values) if annotate else None
-    return HeatMap(image, texts, colorbar)
+    return HeatMap(image, texts, bar)
 
 
 def _measured_cell(ax, shape):
@@ -119,23 +117,11 @@ def _label_step(size):
     return max(1, math.ceil(FONT_SIZE * 1.25 / 72 / max(size, 1e-9)))
 
 
-def _name_columns(ax, names, width, length):
-    step = _label_step(width)
-    shown = [plain_text(name, length) for name in names[::step]]
-    longest = CHARACTER * max(map(len, shown))
-    horizontal = longest < 0.95 * width * step
-    ax.set_xticks(
-        np.arange(0, len(names), step),
-        shown,
-        rotation=0 if horizontal else 90,
-        fontsize=FONT_SIZE,
-    )
-
-
-def _name_rows(ax, names, height, length):
-    step = _label_step(height)
-    shown = [plain_text(name, length) for name in names[::step]]
-    ax.set_yticks(np.arange(0, len(names), step), shown, fontsize=FONT_SIZE)
+def _labels(names, size, length):
+    """Return the places and the texts of the labels that fit beside cells of this size."""
+    step = _label_step(size)
+    places = np.arange(0, len(names), step)
+    return places, [plain_text(name, length) for name in names[::step]]
 
 
 def _write_values(ax, image, values):

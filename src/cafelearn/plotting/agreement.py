@@ -9,7 +9,7 @@ from cafelearn.base.typing import Estimator
 from cafelearn.base.words import listed
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.interpret.labels import candidate_names, chosen_position
-from cafelearn.plotting._axes import COLORS, panels, plain_text
+from cafelearn.plotting._axes import COLORS, Display, plain_text
 from cafelearn.plotting._estimators import check_estimator
 from cafelearn.plotting._heat_map import FEW, draw_heat_map, figure_size
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LENGTH = 60
 
 
-class AgreementDisplay:
+class AgreementDisplay(Display):
     """Adjusted Rand index between the clusterings of each pair of candidates.
 
     Usually created by :meth:`from_estimator`.
@@ -53,12 +53,13 @@ class AgreementDisplay:
 
     Examples
     --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import AgreementDisplay
-    >>> matrix = [[1.0, 0.8], [0.8, 1.0]]
-    >>> names = ["p = 1.5", "p = 2"]
-    >>> display = AgreementDisplay(matrix, names, chosen="p = 2").plot()
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['p = 1.5 (sum 0.80)', 'p = 2 (sum 0.80)']
+    >>> cafe = CAFE(3, p=2.0, scaling="range", n_init=2, random_state=0)
+    >>> display = AgreementDisplay.from_estimator(cafe.fit(load("iris").data))
+    >>> display.names
+    ['mean', 'fixed', 'uniform']
     """
 
     def __init__(self, agreement: "ArrayLike", names: Sequence[str], chosen: str | None = None):
@@ -99,19 +100,13 @@ class AgreementDisplay:
             Draw a colour bar.
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        display : AgreementDisplay
-            This object.
         """
         columns = rows = self.names
         if len(rows) <= FEW:
             sums = self.agreement.sum(axis=1) - np.diag(self.agreement)
             rows = [f"{name} (sum {sum_:.2f})" for name, sum_ in zip(rows, sums, strict=True)]
         size = figure_size(rows, columns, LENGTH)
-        (self.ax_,) = panels("AgreementDisplay.plot", ax, figsize=size)
-        self.figure_ = self.ax_.figure
+        self._open(ax, figsize=size)
         self.im_, self.text_, _ = draw_heat_map(
             self.ax_,
             self.agreement,
@@ -123,7 +118,8 @@ class AgreementDisplay:
             annotate=annotate,
             cmap=cmap,
             im_kw=im_kw,
-            colorbar_label="adjusted Rand index" if colorbar else None,
+            colorbar=colorbar,
+            label="adjusted Rand index",
             length=LENGTH,
         )
         self.frame_ = None
@@ -153,21 +149,6 @@ class AgreementDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : AgreementDisplay
-            The drawn display, with the chosen candidate marked. Candidates are named by
-            the settings in which they differ.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import AgreementDisplay
-        >>> cafe = CAFE(3, p=2.0, scaling="range", n_init=2, random_state=0)
-        >>> display = AgreementDisplay.from_estimator(cafe.fit(load("iris").data))
-        >>> display.names
-        ['mean', 'fixed', 'uniform']
         """
         estimator = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
         candidates = estimator.candidates_

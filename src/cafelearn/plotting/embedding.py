@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 from cafelearn.base.typing import Estimator, MatrixLike
 from cafelearn.estimators.cafe import CAFE
-from cafelearn.plotting._axes import group_style, panels, plain_text
+from cafelearn.plotting._axes import Display, group_style, plain_text
 from cafelearn.plotting._estimators import check_classes, check_estimator, match_clusters
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MOST = 10  # principal components, if no features are extracted
 LEGEND_ROWS = 12  # in each column of the legend
 
 
-class EmbeddingDisplay:
+class EmbeddingDisplay(Display):
     """Scatter plot of two extracted features by cluster and, in a second panel, by class.
 
     Usually created by :meth:`from_estimator`.
@@ -55,10 +55,14 @@ class EmbeddingDisplay:
 
     Examples
     --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import EmbeddingDisplay
-    >>> display = EmbeddingDisplay([[0.0, 1.0], [0.1, 1.1], [3.0, 0.0]], [0, 0, 1]).plot()
-    >>> [len(points.get_offsets()) for points in display.scatters_[0]]
-    [2, 1]
+    >>> iris = load("iris")
+    >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(iris.data)
+    >>> display = EmbeddingDisplay.from_estimator(cafe, iris.data, y=iris.target)
+    >>> len(display.axes_)
+    2
     """
 
     def __init__(
@@ -113,19 +117,12 @@ class EmbeddingDisplay:
             Draw a legend.
         scatter_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.scatter`, such as `s` and `alpha`.
-
-        Returns
-        -------
-        display : EmbeddingDisplay
-            This object.
         """
         groupings = [self._by_cluster()]
         if self.y is not None:
             groupings.append(self._by_class())
         n = len(groupings)
-        self.axes_ = panels("EmbeddingDisplay.plot", ax, n, figsize=(0.4 + 5.6 * n, 4.4))
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
+        self._open(ax, n, figsize=(0.4 + 5.6 * n, 4.4))
         self.scatters_ = [
             [self._draw_group(panel, group, scatter_kw or {}) for group in groups]
             for panel, groups in zip(self.axes_, groupings, strict=True)
@@ -168,21 +165,6 @@ class EmbeddingDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : EmbeddingDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import EmbeddingDisplay
-        >>> iris = load("iris")
-        >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(iris.data)
-        >>> display = EmbeddingDisplay.from_estimator(cafe, iris.data, y=iris.target)
-        >>> len(display.axes_)
-        2
         """
         inner = check_estimator(f"{cls.__name__}.from_estimator", estimator)
         features = np.asarray(estimator.transform(X))

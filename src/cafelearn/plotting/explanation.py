@@ -1,6 +1,5 @@
 """ExplanationDisplay: contribution of each feature to the assignment of a row to a cluster."""
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -8,7 +7,8 @@ import pandas as pd
 
 from cafelearn.base.typing import Estimator, MatrixLike
 from cafelearn.interpret.explanation import explain, values_shown
-from cafelearn.plotting._axes import COLORS, panels, plain_text
+from cafelearn.plotting._axes import COLORS, Display, plain_text
+from cafelearn.plotting._estimators import check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ MOST = 12
 NEEDED = ("share", "value", "first_center", "second_center")
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Display):
     """Bar chart of the contribution of each feature to the assignment of a row to its cluster.
 
     The share of a feature is its contribution divided by the sum of the absolute contributions.
@@ -73,21 +73,11 @@ class ExplanationDisplay:
             Number of features to show, those with the largest absolute shares.
         bar_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.barh`.
-
-        Returns
-        -------
-        display : ExplanationDisplay
-            This object.
         """
-        if not isinstance(max_features, Integral) or max_features < 1:
-            raise ValueError(
-                "ExplanationDisplay needs max_features to be an int above 0, "
-                f"got {max_features!r}."
-            )
+        check_count("ExplanationDisplay", max_features, or_none=False)
         shown = self.contributions.head(max_features)
         size = (6.4, 1.2 + 0.32 * len(shown))
-        (self.ax_,) = panels("ExplanationDisplay.plot", ax, figsize=size)
-        self.figure_ = self.ax_.figure
+        self._open(ax, figsize=size)
         shares = 100 * shown["share"].to_numpy(dtype=np.float64)
         values = values_shown(shown)["value"]
         names = [
@@ -137,11 +127,6 @@ class ExplanationDisplay:
             Axes to draw on, as in :meth:`plot`.
         **options : dict
             Other arguments of :meth:`plot`.
-
-        Returns
-        -------
-        display : ExplanationDisplay
-            The drawn display.
         """
         found = explain(estimator, X, row)
         return cls(found).plot(ax, **options)

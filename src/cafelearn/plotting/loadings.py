@@ -1,6 +1,5 @@
 """LoadingsDisplay: loadings of each input of the extractor on each extracted feature."""
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -8,8 +7,8 @@ import pandas as pd
 
 from cafelearn.base.typing import Estimator
 from cafelearn.estimators.cafe import CAFE
-from cafelearn.plotting._axes import panels
-from cafelearn.plotting._estimators import check_estimator, check_weights_table
+from cafelearn.plotting._axes import Display
+from cafelearn.plotting._estimators import check_count, check_estimator, check_weights_table
 from cafelearn.plotting._heat_map import draw_heat_map, figure_size
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 3  # panels side by side
 
 
-class LoadingsDisplay:
+class LoadingsDisplay(Display):
     """Heat map of loadings: a row per input of the extractor, a column per extracted feature.
 
     Usually created by :meth:`from_estimator`. If the loadings differ by cluster, there is a
@@ -50,11 +49,13 @@ class LoadingsDisplay:
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import LoadingsDisplay
-    >>> loadings = pd.DataFrame({"cafe0": [0.8, -0.6], "cafe1": [0.6, 0.8]}, ["size", "age"])
-    >>> LoadingsDisplay(loadings).plot().ims_[0].get_clim()
-    (-0.8, 0.8)
+    >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(load("iris").data)
+    >>> display = LoadingsDisplay.from_estimator(cafe)
+    >>> display.ims_[0].get_array().shape  # four features, two inputs per cluster
+    (10, 2)
     """
 
     def __init__(self, loadings: "pd.DataFrame"):
@@ -92,20 +93,13 @@ class LoadingsDisplay:
             Draw a colour bar.
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        display : LoadingsDisplay
-            This object.
         """
         tables = self._tables(max_features)
         n, first = len(tables), next(iter(tables.values()))
         columns = min(n, MOST_COLUMNS)
         width, height = figure_size(first.index, first.columns)
         size = (width * columns, height * -(-n // columns))
-        self.axes_ = panels("LoadingsDisplay.plot", ax, n, columns, figsize=size)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
+        self._open(ax, n, n_columns=columns, figsize=size)
         largest = max(float(np.abs(table.to_numpy()).max()) for table in tables.values()) or 1.0
         self.ims_, self.colorbar_ = [], None
         for (name, table), panel in zip(tables.items(), self.axes_, strict=True):
@@ -119,7 +113,8 @@ class LoadingsDisplay:
                 annotate=annotate,
                 cmap=cmap,
                 im_kw=im_kw,
-                colorbar_label="loading" if colorbar and panel is self.axes_[-1] else None,
+                colorbar=colorbar and panel is self.axes_[-1],
+                label="loading",
             )
             self.ims_.append(drawn.image)
             self.colorbar_ = drawn.colorbar
@@ -152,20 +147,6 @@ class LoadingsDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : LoadingsDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import LoadingsDisplay
-        >>> cafe = CAFE(3, n_components=2, n_init=2, random_state=0).fit(load("iris").data)
-        >>> display = LoadingsDisplay.from_estimator(cafe)
-        >>> display.ims_[0].get_array().shape  # four features, two inputs per cluster
-        (10, 2)
         """
         cafe = check_estimator(f"{cls.__name__}.from_estimator", estimator, (CAFE,))
         return cls(cafe.loadings_).plot(ax, **options)
@@ -175,15 +156,7 @@ class LoadingsDisplay:
 
         If the loadings do not differ by cluster, the only key is None.
         """
-        if max_features is not None and (
-            not isinstance(max_features, Integral)
-            or isinstance(max_features, bool)
-            or max_features < 1
-        ):
-            raise ValueError(
-                "LoadingsDisplay needs max_features to be an int above 0 or None, "
-                f"got {max_features!r}."
-            )
+        check_count("LoadingsDisplay", max_features)
         tables = {None: self.loadings}
         if self.loadings.index.nlevels > 1:
             clusters = self.loadings.index.get_level_values(0).unique()

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from cafelearn.base.typing import Estimator
-from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._axes import COLORS, Display
 from cafelearn.plotting._estimators import (
     check_classes,
     check_weights_table,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WIDTH_OF_DISTRIBUTIONS = 3.2  # in inches
 
 
-class NoisePairsDisplay:
+class NoisePairsDisplay(Display):
     """Heat map of feature weights in which noise pairs are marked.
 
     A noise pair is a class and a feature to which noise was added in the rows of this class. A
@@ -63,11 +63,16 @@ class NoisePairsDisplay:
 
     Examples
     --------
+    >>> from cafelearn import CAFE, RangeScaler
+    >>> from cafelearn.datasets import corrupt, load
     >>> from cafelearn.plotting import NoisePairsDisplay
-    >>> weights = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
-    >>> display = NoisePairsDisplay(weights, [[False, False, True], [True, False, False]])
+    >>> iris = load("iris")
+    >>> X = RangeScaler().fit_transform(iris.data)
+    >>> X, pairs = corrupt(X, iris.target, 0.2, 1.0, random_state=0)
+    >>> cafe = CAFE(3, n_init=5, random_state=0).fit(X)
+    >>> display = NoisePairsDisplay.from_estimator(cafe, pairs, iris.target)
     >>> display.ranked_right
-    0.8125
+    1.0
     """
 
     def __init__(self, weights: "pd.DataFrame | ArrayLike", noise_pairs: "ArrayLike"):
@@ -105,22 +110,14 @@ class NoisePairsDisplay:
             Draw a colour bar.
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`.
-
-        Returns
-        -------
-        display : NoisePairsDisplay
-            This object.
         """
         width, height = figure_size(self.weights.index, self.weights.columns)
-        self.axes_ = panels(
-            "NoisePairsDisplay.plot",
+        self._open(
             ax,
             2,
             figsize=(width + WIDTH_OF_DISTRIBUTIONS, max(height, 3.2)),
             width_ratios=(width, WIDTH_OF_DISTRIBUTIONS),
         )
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
         values = self.weights.to_numpy(dtype=np.float64)
         self.im_, _, _ = draw_heat_map(
             self.ax_,
@@ -133,7 +130,7 @@ class NoisePairsDisplay:
             annotate=False,
             cmap=cmap,
             im_kw=im_kw,
-            colorbar_label="weight" if colorbar else None,
+            colorbar=colorbar,
         )
         self._mark_pairs(values)
         self._draw_distributions(values)
@@ -175,23 +172,6 @@ class NoisePairsDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : NoisePairsDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE, RangeScaler
-        >>> from cafelearn.datasets import corrupt, load
-        >>> from cafelearn.plotting import NoisePairsDisplay
-        >>> iris = load("iris")
-        >>> X = RangeScaler().fit_transform(iris.data)
-        >>> X, pairs = corrupt(X, iris.target, 0.2, 1.0, random_state=0)
-        >>> cafe = CAFE(3, n_init=5, random_state=0).fit(X)
-        >>> display = NoisePairsDisplay.from_estimator(cafe, pairs, iris.target)
-        >>> display.ranked_right
-        1.0
         """
         who = f"{cls.__name__}.from_estimator"
         table = weights_frame(who, estimator, feature_names)

@@ -9,14 +9,14 @@ from cafelearn.base.typing import Estimator
 from cafelearn.choice.chosen import MEASURED
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._axes import COLORS, Display
 from cafelearn.plotting._estimators import check_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class NumberOfClustersDisplay:
+class NumberOfClustersDisplay(Display):
     """Gain of each number of clusters tried.
 
     Usually created by :meth:`from_estimator`. The gain is the criterion of a mixture with this
@@ -45,20 +45,13 @@ class NumberOfClustersDisplay:
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import NumberOfClustersDisplay
-    >>> table = pd.DataFrame(
-    ...     {
-    ...         "gain": [0.0, 81.5, 90.0],
-    ...         "counts": [True, True, True],
-    ...         "tied": [False, True, False],
-    ...         "chosen": [False, False, True],
-    ...     },
-    ...     index=[1, 2, 3],
-    ... )
-    >>> display = NumberOfClustersDisplay(table).plot()
-    >>> display.tied_.get_xdata()
-    array([2])
+    >>> cafe = CAFE(range(2, 5), n_init=2, random_state=0).fit(load("iris").data)
+    >>> display = NumberOfClustersDisplay.from_estimator(cafe)
+    >>> display.line_.get_xdata()
+    array([2, 3, 4])
     """
 
     def __init__(self, table: pd.DataFrame):
@@ -78,16 +71,10 @@ class NumberOfClustersDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        display : NumberOfClustersDisplay
-            This object.
         """
-        (self.ax_,) = panels("NumberOfClustersDisplay.plot", ax, figsize=(5.4, 3.4))
+        self._open(ax, figsize=(5.4, 3.4))
         from matplotlib.ticker import MaxNLocator
 
-        self.figure_ = self.ax_.figure
         numbers, gains = np.asarray(self.table.index), self.table["gain"].to_numpy()
         chosen, tied, counts = (
             self.table[name].to_numpy(dtype=bool) for name in ("chosen", "tied", "counts")
@@ -124,20 +111,6 @@ class NumberOfClustersDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a figure.
 
-        Returns
-        -------
-        display : NumberOfClustersDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import NumberOfClustersDisplay
-        >>> cafe = CAFE(range(2, 5), n_init=2, random_state=0).fit(load("iris").data)
-        >>> display = NumberOfClustersDisplay.from_estimator(cafe)
-        >>> display.line_.get_xdata()
-        array([2, 3, 4])
         """
         who = f"{cls.__name__}.from_estimator"
         model = check_estimator(who, estimator, (CAFE, MinkowskiWeightedKMeans))

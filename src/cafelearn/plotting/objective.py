@@ -11,7 +11,7 @@ from cafelearn.data.variables import fitted_variables
 from cafelearn.estimators.cafe import CAFE
 from cafelearn.interpret.labels import family_positions
 from cafelearn.kmeans.starts import uses_offset
-from cafelearn.plotting._axes import COLORS, panels
+from cafelearn.plotting._axes import COLORS, Display
 from cafelearn.plotting._estimators import check_estimator
 from cafelearn.theory import objective_bounds
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MANY_ITERATIONS = 40  # longer paths are drawn without markers
 
 
-class ObjectiveDisplay:
+class ObjectiveDisplay(Display):
     """The objective after each iteration, and the bounds on its last value.
 
     Usually created by :meth:`from_estimator`. Each exponent has its own panel, because
@@ -76,10 +76,15 @@ class ObjectiveDisplay:
 
     Examples
     --------
+    >>> from cafelearn import CAFE
+    >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import ObjectiveDisplay
-    >>> display = ObjectiveDisplay({2.0: [5.0, 3.0, 2.5]}, {2.0: (1.0, 4.0)}).plot()
-    >>> display.lines_[0].get_xdata()
-    array([1, 2, 3])
+    >>> cafe = CAFE(3, weighting="cluster", n_init=2, random_state=0)
+    >>> cafe = cafe.fit(load("iris").data)
+    >>> display = ObjectiveDisplay.from_estimator(cafe)
+    >>> lower, upper = display.bounds[cafe.p_]
+    >>> bool(lower <= cafe.model_.objective_path_[-1] <= upper)
+    True
     """
 
     def __init__(
@@ -124,18 +129,11 @@ class ObjectiveDisplay:
             creates a figure.
         bounds : bool, default=True
             Draw the bounds. Small changes of the objective are easier to see without them.
-
-        Returns
-        -------
-        display : ObjectiveDisplay
-            This object.
         """
         n = len(self.paths)
         n_columns = math.ceil(math.sqrt(n))
         size = (1.2 + 3.6 * n_columns, 0.6 + 2.6 * math.ceil(n / n_columns))
-        self.axes_ = panels("ObjectiveDisplay.plot", ax, n, n_columns, figsize=size)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
+        self._open(ax, n, n_columns=n_columns, figsize=size)
         self.lines_: list = []
         self.bounds_: list = []
         for panel, p in zip(self.axes_, self.paths, strict=True):
@@ -169,22 +167,6 @@ class ObjectiveDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : ObjectiveDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import ObjectiveDisplay
-        >>> cafe = CAFE(3, weighting="cluster", n_init=2, random_state=0)
-        >>> cafe = cafe.fit(load("iris").data)
-        >>> display = ObjectiveDisplay.from_estimator(cafe)
-        >>> lower, upper = display.bounds[cafe.p_]
-        >>> bool(lower <= cafe.model_.objective_path_[-1] <= upper)
-        True
         """
         estimator = check_estimator(f"{cls.__name__}.from_estimator", estimator)
         chosen, family = estimator, [estimator]

@@ -1,14 +1,13 @@
 """WeightsDisplay: feature weights by cluster."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from cafelearn.base.typing import Estimator
-from cafelearn.plotting._axes import panels
-from cafelearn.plotting._estimators import check_weights_table, weights_frame
+from cafelearn.plotting._axes import Display
+from cafelearn.plotting._estimators import check_count, check_weights_table, weights_frame
 from cafelearn.plotting._heat_map import contrast_colors, draw_heat_map, figure_size
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class WeightsDisplay:
+class WeightsDisplay(Display):
     """Heat map of feature weights: a row per cluster, a column per feature.
 
     Usually created by :meth:`from_estimator`.
@@ -48,14 +47,14 @@ class WeightsDisplay:
 
     Examples
     --------
-    >>> from cafelearn import MinkowskiWeightedKMeans
+    >>> from cafelearn import CAFE
     >>> from cafelearn.datasets import load
     >>> from cafelearn.plotting import WeightsDisplay
-    >>> X = load("iris").frame.drop(columns="target")
-    >>> model = MinkowskiWeightedKMeans(3, n_init=2, random_state=0).fit(X)
-    >>> display = WeightsDisplay.from_estimator(model)
-    >>> display.im_.get_array().shape
-    (3, 4)
+    >>> X = load("glass").frame.drop(columns="target")
+    >>> cafe = CAFE(6, p=(1.5, 2.0), n_init=2, random_state=0).fit(X)
+    >>> display = WeightsDisplay.from_estimator(cafe, max_features=3)
+    >>> display.ax_.get_title()
+    '3 of 9 features, largest spread'
     """
 
     def __init__(self, weights: "pd.DataFrame | ArrayLike"):
@@ -92,16 +91,10 @@ class WeightsDisplay:
         im_kw : dict, default=None
             Keyword arguments of :meth:`matplotlib.axes.Axes.imshow`;
             ``{"norm": "log"}`` makes differences between small weights visible.
-
-        Returns
-        -------
-        display : WeightsDisplay
-            This object.
         """
         shown = self.weights.iloc[:, self._chosen_features(max_features, sort_features)]
         size = figure_size(shown.index, shown.columns)
-        (self.ax_,) = panels("WeightsDisplay.plot", ax, figsize=size)
-        self.figure_ = self.ax_.figure
+        self._open(ax, figsize=size)
         values = shown.to_numpy(dtype=np.float64)
         self.im_, self.text_, self.colorbar_ = draw_heat_map(
             self.ax_,
@@ -113,7 +106,7 @@ class WeightsDisplay:
             annotate=annotate,
             cmap=cmap,
             im_kw=im_kw,
-            colorbar_label="weight" if colorbar else None,
+            colorbar=colorbar,
         )
         if colorbar:
             self._mark_uniform_weight()
@@ -147,38 +140,17 @@ class WeightsDisplay:
         **options : dict
             Other arguments of :meth:`plot`.
 
-        Returns
-        -------
-        display : WeightsDisplay
-            The drawn display.
-
-        Examples
-        --------
-        >>> from cafelearn import CAFE
-        >>> from cafelearn.datasets import load
-        >>> from cafelearn.plotting import WeightsDisplay
-        >>> X = load("glass").frame.drop(columns="target")
-        >>> cafe = CAFE(6, p=(1.5, 2.0), n_init=2, random_state=0).fit(X)
-        >>> display = WeightsDisplay.from_estimator(cafe, max_features=3)
-        >>> display.ax_.get_title()
-        '3 of 9 features, largest spread'
         """
         table = weights_frame(f"{cls.__name__}.from_estimator", estimator, feature_names)
         return cls(table).plot(ax, **options)
 
     def _chosen_features(self, max_features, sort_features):
         """Return the positions of the features to show, in order."""
-        n_features = self.weights.shape[1]
-        count = n_features if max_features is None else max_features
-        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-            raise ValueError(
-                f"WeightsDisplay needs max_features to be an int above 0 or None, "
-                f"got {max_features!r}."
-            )
+        check_count("WeightsDisplay", max_features)
         values = self.weights.to_numpy(dtype=np.float64)
         # Ties in the spread, as with a single cluster, are ordered by the largest weight.
         order = np.lexsort((-values.max(axis=0), -np.ptp(values, axis=0)))
-        chosen = order[:count]
+        chosen = order[:max_features]
         return chosen if sort_features else np.sort(chosen)
 
     def _mark_uniform_weight(self):

@@ -160,20 +160,7 @@ class TableEncoder(NamedColumns, TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: MatrixLike, y: object = None) -> pd.DataFrame:
-        """Learn the columns of a table and encode it.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n_samples, n_columns)
-            The table.
-        y : None
-            Ignored; present by convention.
-
-        Returns
-        -------
-        encoded : DataFrame of shape (n_samples, n_features_out)
-            The same as ``fit(X).transform(X)``.
-        """
+        """Learn the columns of a table and encode it; the same as ``fit(X).transform(X)``."""
         if is_dask(X):
             return self.fit(X).transform(X)
         return self._fit(X)
