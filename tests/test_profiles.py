@@ -158,7 +158,7 @@ class TestTables:
         # Each variable has one line, though both of its values differ.
         assert said.different["variable"].is_unique
         assert "age" not in said.different["variable"].tolist()
-        assert said.size == (model.labels_ == free).sum()
+        assert said.share == (model.labels_ == free).mean()
 
     def test_imputed_values_count_as_in_the_fit(self):
         table = customers()

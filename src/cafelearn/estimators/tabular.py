@@ -258,9 +258,6 @@ class TabularCAFE(
             encoded.index = pd.Index(X[self.id_column], name=self.id_column)
         return encoded
 
-    def _profiled(self, X):
-        return self._fitted(), self.encode(X)
-
     def _profile_columns(self):
         return self.encoder_.columns_out()
 

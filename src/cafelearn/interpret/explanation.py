@@ -4,6 +4,7 @@ For a mixture, it is the change of log p(first) - log p(second) if the feature w
 distances to centres, the term of the feature in the difference of the distances.
 """
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -112,83 +113,33 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     sepal_length    0.07
     Name: share, dtype: float64
     """
-    model, scaler, values, scaled, names = _place(estimator, X, row)
-    if len(model.feature_weights_) < 2:
+    if not isinstance(estimator, ProfileMixin):
+        raise TypeError(
+            "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
+            f"{type(estimator).__name__}."
+        )
+    check_is_fitted(estimator)
+    one = _one_row(X, row)
+    inner = getattr(estimator, "cafe_", estimator)
+    if inner is not estimator:
+        one = estimator.encode(one)
+    if len(inner.feature_weights_) < 2:
         raise ValueError(
             f"explain needs a {type(estimator).__name__} of at least two clusters, got one."
         )
-    if is_mixture(model):
-        found = _explain_mixture(model, values, scaled, names)
-        found.attrs["units"] = estimator._profile_units()
-        return found
-    distances = model.transform(scaled)[0]
-    first = int(model.predict(scaled)[0])
-    second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
-    pair = [first, second]
-    centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
-    # Convert `scaled` only now: `transform` and `predict` check the column names of a frame.
-    x = np.asarray(scaled, dtype=np.float64)[0]
-    gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
-    terms, unit = _terms(x, centers, weights, model.p, gaps)
-    shown = centers if scaler is None else _in_units(scaler, centers)
-    found = pd.DataFrame(
-        {
-            "value": values,
-            "first_center": shown[0],
-            "second_center": shown[1],
-            "first_weight": weights[0],
-            "second_weight": weights[1],
-            "first_term": terms[0],
-            "second_term": terms[1],
-            "contribution": terms[1] - terms[0],
-        },
-        index=names,
-    )
-    codes = variable_codes(model)
-    if codes is not None:
-        found = _by_variable(found, codes, variable_names(model))
-    found = _largest_first(found)
-    if unit != 1:
-        found = found.assign(**{name: _divided(found[name], unit, model.p) for name in TERMS})
-    one, two = float(distances[first]), float(distances[second])
-    found.attrs = {
-        "first": first,
-        "second": second,
-        "first_distance": one,
-        "second_distance": two,
-        "margin": 1 - one / two if two > 0 else 0.0,
-        "p": float(model.p),
-        "units": estimator._profile_units(),
-    }
+    explained = _of_mixture if is_mixture(inner) else _of_distances
+    terms, centers, facts, divided = explained(inner, one)
+    found = _table(inner, np.asarray(one, dtype=np.float64)[0], terms, centers, facts)
+    if divided is not None:
+        found = found.assign(**{name: divided(found[name]) for name in TERMS})
+    found.attrs = facts | {"units": estimator._profile_units()}
     return found
 
 
-def _largest_first(found):
-    total = found["contribution"].abs().sum()
-    found["share"] = found["contribution"] / total if total > 0 else 0.0
-    order = np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")
-    return found.iloc[order]
-
-
-def _explain_mixture(cafe, values, X, names):
-    """Return the contributions to the log ratio of the two most likely clusters of a row."""
-    mixture, codes = cafe.mixture_, variable_codes(cafe)
-    joint = log_joint_without(mixture, X)
-    # The first of equally likely clusters is the one that `predict` returns.
-    first, second = np.argsort(-joint, kind="stable")[:2].tolist()
-    pair = [first, second]
-    groups = np.arange(X.shape[1]) if codes is None else codes
-    terms = np.array(
-        [
-            (joint - log_joint_without(mixture, X, np.flatnonzero(groups == g)))[pair]
-            for g in range(groups.max() + 1)
-        ]
-    )
-    # With groups, the terms of a variable are at its first column, to be summed below.
-    places = np.unique(groups, return_index=True)[1]
-    at_columns = np.zeros((X.shape[1], 2))
-    at_columns[places] = terms
-    centers, weights = cafe.cluster_centers_[pair], cafe.feature_weights_[pair]
+def _table(model, values, terms, centers, facts):
+    """Tabulate the terms of two clusters, largest contribution first."""
+    weights = model.feature_weights_[[facts["first"], facts["second"]]]
+    contribution = terms[0] - terms[1] if is_mixture(model) else terms[1] - terms[0]
     found = pd.DataFrame(
         {
             "value": values,
@@ -196,18 +147,65 @@ def _explain_mixture(cafe, values, X, names):
             "second_center": centers[1],
             "first_weight": weights[0],
             "second_weight": weights[1],
-            "first_term": at_columns[:, 0],
-            "second_term": at_columns[:, 1],
-            "contribution": at_columns[:, 0] - at_columns[:, 1],
+            "first_term": terms[0],
+            "second_term": terms[1],
+            "contribution": contribution,
         },
-        index=names,
+        index=feature_names(model),
     )
+    codes = variable_codes(model)
     if codes is not None:
-        found = _by_variable(found, codes, variable_names(cafe))
-    found = _largest_first(found)
+        found = _by_variable(found, codes, variable_names(model))
+    total = found["contribution"].abs().sum()
+    found["share"] = found["contribution"] / total if total > 0 else 0.0
+    return found.iloc[np.argsort(-found["contribution"].abs().to_numpy(), kind="stable")]
+
+
+def _of_distances(model, row):
+    """Return terms, centres and attributes of the two nearest centres.
+
+    The last result converts terms to the units of the data; it is None if they have them.
+    """
+    scaler, scaled = getattr(model, "scaler_", None), row
+    if hasattr(model, "model_"):
+        model, scaled = model.model_, model._checked(row)
+    distances, first = model.transform(scaled)[0], int(model.predict(scaled)[0])
+    second = int(np.argmin(np.where(np.arange(len(distances)) == first, np.inf, distances)))
+    pair = [first, second]
+    centers, weights = model.cluster_centers_[pair], model.feature_weights_[pair]
+    # Convert `scaled` only now: `transform` and `predict` check the column names of a frame.
+    x = np.asarray(scaled, dtype=np.float64)[0]
+    gaps = model._gap_distances()[pair] if np.isnan(x).any() else None
+    terms, unit = _terms(x, centers, weights, model.p, gaps)
+    one, two = float(distances[first]), float(distances[second])
+    facts = {
+        "first": first,
+        "second": second,
+        "first_distance": one,
+        "second_distance": two,
+        "margin": 1 - one / two if two > 0 else 0.0,
+        "p": float(model.p),
+    }
+    divided = None if unit == 1 else partial(_divided, unit=unit, p=model.p)
+    return terms, centers if scaler is None else _in_units(scaler, centers), facts, divided
+
+
+def _of_mixture(cafe, row):
+    """Return terms, centres and attributes of the two most likely clusters, and None."""
+    X = check_data(cafe, row, reset=False, gaps=True)
+    mixture, codes = cafe.mixture_, variable_codes(cafe)
+    joint = log_joint_without(mixture, X)
+    # The first of equally likely clusters is the one that `predict` returns.
+    first, second = np.argsort(-joint, kind="stable")[:2].tolist()
+    groups = np.arange(X.shape[1]) if codes is None else codes
+    # With groups, the terms of a variable are at its first column, to be summed later.
+    terms = np.zeros((2, X.shape[1]))
+    for g in range(groups.max() + 1):
+        columns = np.flatnonzero(groups == g)
+        terms[:, columns[0]] = (joint - log_joint_without(mixture, X, columns))[[first, second]]
     share = np.exp(joint - joint[first])
     log_weight = mixture._fitted.parameters.log_weight
-    found.attrs = {
+    facts = {
         "first": first,
         "second": second,
         "first_probability": float(1 / share.sum()),
@@ -216,7 +214,7 @@ def _explain_mixture(cafe, values, X, names):
         "log_ratio": float(joint[first] - joint[second]),
         "prior": float(log_weight[first] - log_weight[second]),
     }
-    return found
+    return terms, cafe.cluster_centers_[[first, second]], facts, None
 
 
 def log_joint_without(mixture, X, columns=()):
@@ -304,52 +302,16 @@ def _by_variable(found, codes, variables):
         max(np.flatnonzero(codes == g), key=lambda v: np.nan_to_num(value[v], nan=-np.inf))
         for g in range(len(variables))
     ]
-    several = np.bincount(codes) > 1
+    is_category = (np.bincount(codes) > 1) & ~np.isnan(value[columns])
     names = [str(found.index[v]) for v in columns]
     one = found.iloc[columns].set_axis(variables, axis=0)
     one[terms.columns] = terms.to_numpy()
-    one.insert(
-        1,
-        "category",
-        pd.Series(
-            [
-                name.removeprefix(f"{variable}=") if is_category else None
-                for name, variable, is_category in zip(
-                    names, variables, several & ~np.isnan(value[columns]), strict=True
-                )
-            ],
-            index=one.index,
-            dtype=object,
-        ),
-    )
+    categories = [
+        name.removeprefix(f"{variable}=") if there else None
+        for name, variable, there in zip(names, variables, is_category, strict=True)
+    ]
+    one.insert(1, "category", pd.Series(categories, index=one.index, dtype=object))
     return one
-
-
-def _place(estimator, X, row):
-    """Return the clustering model, the scaler, the row, the scaled row and feature names."""
-    if not isinstance(estimator, ProfileMixin):
-        raise TypeError(
-            "explain needs a CAFE, a TabularCAFE or a MinkowskiWeightedKMeans, got "
-            f"{type(estimator).__name__}."
-        )
-    check_is_fitted(estimator)
-    one = _one_row(X, row)
-    if hasattr(estimator, "cafe_"):
-        one, estimator = estimator.encode(one), estimator.cafe_
-    values = np.asarray(one, dtype=np.float64)[0]
-    names = feature_names(estimator)
-    if is_mixture(estimator):
-        return (
-            estimator,
-            None,
-            values,
-            check_data(estimator, one, reset=False, gaps=True),
-            names,
-        )
-    if hasattr(estimator, "model_"):
-        scaled = estimator._checked(one)
-        return estimator.model_, estimator.scaler_, values, scaled, names
-    return estimator, None, values, one, names
 
 
 def _one_row(X, row):

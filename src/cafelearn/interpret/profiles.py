@@ -63,8 +63,8 @@ class ProfileMixin:
         profile : DataFrame
             One row per cluster and variable; for categorical variables of a table, one row per
             cluster and category. Within a cluster, the largest differences (in absolute value)
-            come first, so ``profile.groupby("cluster").head(3)`` is a summary. Centres and
-            spreads are in the units of the data. Missing values are ignored.
+            come first. Centres and spreads are in the units of the data, and ignore missing
+            values.
 
             - ``cluster``, ``size``, ``share`` : the cluster, the number (or total weight) of
               its rows, and their share of all rows;
@@ -80,10 +80,6 @@ class ProfileMixin:
             - ``description`` : the row in words, such as "alcohol 13.7 (overall 13.0)" or
               "plan: free 93% (overall 41%)".
 
-        See Also
-        --------
-        weights_frame : The feature weights alone, clusters by features.
-
         Examples
         --------
         >>> from cafelearn import MinkowskiWeightedKMeans
@@ -98,28 +94,29 @@ class ProfileMixin:
         sepal_width 2.7 (overall 3.1)
         """
         check_is_fitted(self)
-        model, rows = self._profiled(X)
-        sums = _sums_of(model, rows, sample_weight)
+        model = self
+        if hasattr(self, "encode"):
+            model, X = self.cafe_, self.encode(X)
+        if is_dask(X):
+            sums = distributed().profile(model, X, sample_weight)
+        else:
+            # Both check the column names, so both get `X` as it was given.
+            labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
+            if sample_weight is not None:
+                sample_weight = check_weights(sample_weight, values, model)
+            sums = profile_sums(values, labels, len(model.feature_weights_), sample_weight)
         columns, units = self._profile_columns(), self._profile_units()
         return make_profile(sums, model.feature_weights_, columns, units)
 
     def weights_frame(self):
-        """Return the feature weights as a labelled table.
+        """Return the feature weights as a labelled table, clusters by features.
 
-        Returns
-        -------
-        weights : pandas.DataFrame of shape (n_clusters, n_features)
-            One row per cluster and one column per feature; with `feature_groups`, one column
-            per variable.
+        With `feature_groups`, there is one column per variable.
         """
         check_is_fitted(self)
         weights = variable_weights(self)
         index = [f"cluster {l}" for l in range(len(weights))]
         return pd.DataFrame(weights, index=index, columns=variable_names(self))
-
-    def _profiled(self, X):
-        """Return the estimator that assigns the rows, and the rows in the format it takes."""
-        return self, X
 
     def _profile_columns(self):
         """Return variable and category of each feature."""
@@ -128,16 +125,6 @@ class ProfileMixin:
     def _profile_units(self):
         """Return a dict from names of date and duration variables to "date" or "duration"."""
         return {}
-
-
-def _sums_of(model, X, sample_weight):
-    if is_dask(X):
-        return distributed().profile(model, X, sample_weight)
-    # Both functions check the column names, so both get `X` as it was given.
-    labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
-    if sample_weight is not None:
-        sample_weight = check_weights(sample_weight, values, model)
-    return profile_sums(values, labels, len(model.feature_weights_), sample_weight)
 
 
 def feature_names(estimator):
@@ -174,15 +161,8 @@ def merge_sums(parts) -> ProfileSums:
 
 
 def _empty_sums(n_clusters, n_columns):
-    shape = n_clusters, n_columns
-    return ProfileSums(
-        np.zeros(n_clusters),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.full(shape, np.inf),
-        np.full(shape, -np.inf),
-    )
+    zeros, far = np.zeros((n_clusters, n_columns)), np.full((n_clusters, n_columns), np.inf)
+    return ProfileSums(np.zeros(n_clusters), *(zeros.copy() for _ in range(3)), far, -far)
 
 
 def _total(weights):
@@ -393,7 +373,6 @@ class Portrait(NamedTuple):
     """Summary of one cluster."""
 
     cluster: int
-    size: float
     share: float
     different: pd.DataFrame  # rows with the largest differences, at most one per variable
     compact: pd.DataFrame  # rows with the highest weights, at most one per variable
@@ -416,14 +395,6 @@ def portraits(frame, most=3) -> list[Portrait]:
         weights = weighed["weight"]
         heavy = weighed[(weights > weights.mean()) & (weights.max() > ALIKE * weights.min())]
         heavy = heavy.sort_values("weight", ascending=False, kind="stable")
-        first = rows.iloc[0]
-        found.append(
-            Portrait(
-                int(cluster),
-                first["size"],
-                float(first["share"]),
-                notable.head(most),
-                heavy.drop_duplicates("variable").head(most),
-            )
-        )
+        share, compact = float(rows["share"].iloc[0]), heavy.drop_duplicates("variable")
+        found.append(Portrait(int(cluster), share, notable.head(most), compact.head(most)))
     return found
