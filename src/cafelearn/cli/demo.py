@@ -105,8 +105,6 @@ def _compare(run, X, y, seed, jobs):
 
 def _show_weights(run, cafe, y, noise, names):
     """Show where each measurement has noise, and its weight in the cluster of each cultivar."""
-    import numpy as np
-
     from cafelearn.plotting._estimators import match_clusters
 
     clusters = match_clusters(y, cafe.labels_)
@@ -114,27 +112,22 @@ def _show_weights(run, cafe, y, noise, names):
     top = weights.max()
     table = make_table(
         "measurement",
-        *(f"noise {name}" for name in CULTIVARS),
-        *(f"weight {name}" for name in CULTIVARS),
+        *(f"{what} {name}" for what in ("noise", "weight") for name in CULTIVARS),
     )
-    for v, name in enumerate(names):
-        table.add_row(
-            name,
-            *("~~~~" if blurred else "" for blurred in noise[:, v]),
-            *(f"{shade(weights[l, v] / top)} {weights[l, v]:.2f}" for l in range(len(weights))),
-        )
+    for name, blurred, own in zip(names, noise.T, weights.T, strict=True):
+        marks = ["~~~~" if each else "" for each in blurred]
+        table.add_row(name, *marks, *(f"{shade(w / top)} {w:.2f}" for w in own))
     run.show("Noise (~) in each cultivar, and the weights of CAFE", table)
-    clean, blurred = weights[~noise], weights[noise]
     run.say(
-        f"Mean weight without noise {clean.mean():.3f}, with noise {blurred.mean():.3f}. CAFE "
-        "did not use the cultivars."
+        f"Mean weight without noise {weights[~noise].mean():.3f}, with noise "
+        f"{weights[noise].mean():.3f}. CAFE did not use the cultivars."
     )
     run.facts["weights"] = {
-        name: dict(zip(names, weights[l].tolist(), strict=True))
-        for l, name in enumerate(CULTIVARS)
+        name: dict(zip(names, own.tolist(), strict=True))
+        for name, own in zip(CULTIVARS, weights, strict=True)
     }
     run.facts["noise_pairs"] = {
-        name: [str(n) for n in np.asarray(names)[noise[l]]] for l, name in enumerate(CULTIVARS)
+        name: names[own].tolist() for name, own in zip(CULTIVARS, noise, strict=True)
     }
 
 

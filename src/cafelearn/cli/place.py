@@ -45,20 +45,12 @@ def transform(
                 estimator, delimiter, decimal, missing, no_header, thousands, row_id
             )
             labels = _transform(run, estimator, data, row_id, jobs, reading, out, force)
-        _say_clusters(run, labels, out)
-
-
-def _say_clusters(run, labels, out):
-    import numpy as np
-
-    found, counts = (array.tolist() for array in np.unique(labels, return_counts=True))
-    run.facts |= {
-        "clusters": [{"cluster": l, "rows": n} for l, n in zip(found, counts, strict=True)],
-        "files": {"features": out},
-    }
-    shown = ", ".join(f"{l}: {n:,}" for l, n in zip(found, counts, strict=True))
-    run.say(f"Rows in each cluster: {shown}")
-    run.say(f"Wrote the features to {out}")
+        counts = {int(l): int((labels == l).sum()) for l in sorted(set(labels.tolist()))}
+        run.facts["clusters"] = [{"cluster": l, "rows": n} for l, n in counts.items()]
+        run.facts["files"] = {"features": out}
+        shown = ", ".join(f"{l}: {n:,}" for l, n in counts.items())
+        run.say(f"Rows in each cluster: {shown}")
+        run.say(f"Wrote the features to {out}")
 
 
 def _check_files(out, force, model, data, scheduler):
@@ -207,10 +199,8 @@ def _show(run, found, name, place, most):
     from cafelearn.interpret.profiles import percent
 
     facts = dict(found.attrs)
-    run.facts |= {"row": place} | facts
-    run.facts["features"] = [
-        {"feature": feature} | values.to_dict() for feature, values in found.iterrows()
-    ]
+    rows = found.rename_axis("feature").reset_index().to_dict("records")
+    run.facts |= {"row": place} | facts | {"features": rows}
     first, second = facts["first"], facts["second"]
     is_mixture = "log_ratio" in facts
     run.say(
@@ -218,11 +208,14 @@ def _show(run, found, name, place, most):
         f"{'most likely' if is_mixture else 'nearest'} is cluster {second}"
     )
     if is_mixture:
+        one, two = (
+            f"{share:.3f}" if share >= 0.0005 else f"{share:.1g}"
+            for share in (facts["first_probability"], facts["second_probability"])
+        )
         run.say(
-            f"Probabilities {_probability(facts['first_probability'])} and "
-            f"{_probability(facts['second_probability'])}, margin {facts['margin']:.3f}; log "
-            f"ratio {facts['log_ratio']:.3g}, of which {facts['prior']:.2g} by the sizes of "
-            "the clusters"
+            f"Probabilities {one} and {two}, margin {facts['margin']:.3f}; log ratio "
+            f"{facts['log_ratio']:.3g}, of which {facts['prior']:.2g} by the sizes of the "
+            "clusters"
         )
     else:
         run.say(
@@ -240,10 +233,6 @@ def _show(run, found, name, place, most):
         rest, count = shares.iloc[most:].sum(), len(found) - most
         others = "feature adds" if count == 1 else f"{count:,} features add"
         run.say(f"The other {others} {rest:+.1%}")
-
-
-def _probability(share):
-    return f"{share:.3f}" if share >= 0.0005 else f"{share:.1g}"
 
 
 def _table(found, first, second, most, with_weights):

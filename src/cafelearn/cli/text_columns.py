@@ -34,6 +34,24 @@ TRUTH = {"true": True, "false": False}
 # FEW_TEXTS distinct texts, and if they make up at most the share FEW of the values.
 FEW_TEXTS, FEW = 3, 0.1
 NAMES = 4  # columns to name in a message
+# Messages about columns, by what was found in them.
+ERRORS = {
+    "unclear": "commas may separate thousands or decimals in {}. Use --thousands ',' or "
+    "--decimal ','.",
+    "contrary": "commas separate thousands, contrary to --decimal ',', in {}. Omit --decimal.",
+    "commas": "numbers have decimal commas in {}. Use --decimal ',' to read them, or --drop to "
+    "leave a column out.",
+}
+REMARKS = {
+    "grouped": "Read with thousands separators: {}. Use --thousands none to keep such numbers "
+    "as text.",
+    "points": "Read with decimal points, in spite of --decimal ',': {}.",
+    "dates": "Read as dates: {}.",
+    "few": "Read as numbers, with a few texts as missing values: {}. Use --category to keep a "
+    "column as text.",
+    "kept": "Read as text, not as missing values: {}. Use --missing if they mark missing "
+    "values.",
+}
 
 
 class Texts:
@@ -165,8 +183,7 @@ def tidy(frame, reading, delimiter, remark):
         new = _converted(name, texts, reading, wanted, said, found)
         if new is not None:
             frame[name] = new
-    _refuse(said)
-    _say(said, remark)
+    _tell(said, remark)
     return found
 
 
@@ -229,36 +246,27 @@ def _as_category(text, decimal):
 def _numbers(name, texts, reading, wanted, said, found):
     """Return whether a column contains numbers, and the new column.
 
-    The new column is None if there are no numbers, or if `_refuse` will raise an error.
+    The new column is None if there are no numbers, or if `_tell` will raise an error.
     """
     if wanted == "category":
         texts.is_grouped[:] = False
         done = texts.are_values(NUMBER_TEXT.fullmatch)
         return done, texts.as_numbers(".") if done else None
-    has_groups = bool(texts.is_grouped.any())
+    has_groups, is_other = bool(texts.is_grouped.any()), texts.is_other
     is_comma = texts.which(DECIMAL_COMMA.fullmatch) & texts.is_value
-    if (
-        reading.decimal == "."
-        and not (has_groups or texts.are_groups_text)
-        and texts.share(is_comma) > 0.5
-    ):
-        said["commas"].append(f"{name!r} ({texts.first(is_comma)!r})")
-        return True, None
     is_contrary = texts.which(CONTRARY.fullmatch)
-    if reading.decimal == "," and is_contrary.any():
-        said["contrary"].append(f"{name!r} ({texts.first(is_contrary)!r})")
-        return True, None
-    if texts.is_unclear:
-        said["unclear"].append(f"{name!r} ({texts.first(texts.is_grouped)!r})")
-        return True, None
-    is_other = texts.is_other
-    if (
-        reading.decimal == ","
-        and is_other.any()
-        and texts.are_values(lambda text: "," not in text and NUMBER_TEXT.fullmatch(text))
+    has_points = texts.are_values(lambda text: "," not in text and NUMBER_TEXT.fullmatch(text))
+    is_point = reading.decimal == "."
+    no_groups = not (has_groups or texts.are_groups_text)
+    for key, is_so, shown in (
+        ("commas", is_point and no_groups and texts.share(is_comma) > 0.5, is_comma),
+        ("contrary", not is_point and is_contrary.any(), is_contrary),
+        ("unclear", texts.is_unclear, texts.is_grouped),
+        ("points", not is_point and is_other.any() and has_points, is_other),
     ):
-        said["points"].append(f"{name!r} ({texts.first(is_other)!r})")
-        return True, texts.as_numbers(".")
+        if is_so:
+            said[key].append(f"{name!r} ({texts.first(shown)!r})")
+            return True, texts.as_numbers(".") if key == "points" else None
     few = [text for text in texts.texts[is_other] if text not in reading.texts.get(name, ())]
     if few and (
         len(few) > FEW_TEXTS
@@ -351,44 +359,12 @@ def _without(texts, is_gap):
     return texts.column.mask(texts.column.isin(texts.index[is_gap]))
 
 
-def _refuse(said):
-    if said["unclear"]:
-        raise ValueError(
-            "commas may separate thousands or decimals in "
-            f"{listed(said['unclear'], str, most=NAMES)}. Use --thousands ',' or --decimal ','."
-        )
-    if said["contrary"]:
-        raise ValueError(
-            "commas separate thousands, contrary to --decimal ',', in "
-            f"{listed(said['contrary'], str, most=NAMES)}. Omit --decimal."
-        )
-    if said["commas"]:
-        raise ValueError(
-            f"numbers have decimal commas in {listed(said['commas'], str, most=NAMES)}. "
-            "Use --decimal ',' to read them, or --drop to leave a column out."
-        )
-
-
-def _say(said, remark):
-    def names(key):
-        return listed(said[key], str, most=NAMES)
-
-    if said["grouped"]:
-        remark(
-            f"Read with thousands separators: {names('grouped')}. Use --thousands none to keep "
-            "such numbers as text."
-        )
-    if said["points"]:
-        remark(f"Read with decimal points, in spite of --decimal ',': {names('points')}.")
-    if said["dates"]:
-        remark(f"Read as dates: {names('dates')}.")
-    if said["few"]:
-        remark(
-            f"Read as numbers, with a few texts as missing values: {names('few')}. Use "
-            "--category to keep a column as text."
-        )
-    if said["kept"]:
-        remark(
-            f"Read as text, not as missing values: {names('kept')}. Use --missing if "
-            "they mark missing values."
-        )
+def _tell(said, remark):
+    """Raise an error or make remarks about the columns in `said`."""
+    for key, words in (*ERRORS.items(), *REMARKS.items()):
+        if not said[key]:
+            continue
+        words = words.format(listed(said[key], str, most=NAMES))
+        if key in ERRORS:
+            raise ValueError(words)
+        remark(words)
