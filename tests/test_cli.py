@@ -19,6 +19,7 @@ from cafelearn.cli.reading import read_table
 from cafelearn.datasets import load
 from cafelearn.diagnosis import Finding
 from cafelearn.estimators.tabular import TabularCAFE
+from cafelearn.interpret import placed
 from cafelearn.persistence import load_model
 from cafelearn.tables.encoding import TableEncoder
 
@@ -65,6 +66,44 @@ class TestFit:
         np.testing.assert_array_equal(fitted.transform(table), by_hand.transform(encoded))
         ari = adjusted_rand_score(table["species"], by_hand.labels_)
         assert f"ARI {ari:.3f}" in said
+
+    def test_a_table_is_encoded_predicted_and_profiled_once(
+        self, iris, cafe, tmp_path, monkeypatch
+    ):
+        calls = []
+
+        def count(owner, name):
+            original = getattr(owner, name)
+
+            def counted(*args, **options):
+                calls.append(name)
+                return original(*args, **options)
+
+            monkeypatch.setattr(owner, name, counted)
+
+        count(TableEncoder, "fit_transform")
+        count(TableEncoder, "transform")
+        for name in ("predict", "predict_proba", "transform"):
+            count(CAFE, name)
+        for name in ("make_profile", "portraits"):
+            count(placed, name)
+        files = ("--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
+        assert cafe("fit", iris, "-k", 3, "--label", "species", *QUICK, *files)[0] == 0
+        once = ["fit_transform", "make_profile", "portraits", "predict_proba", "transform"]
+        assert sorted(calls) == once
+
+    def test_only_a_report_loads_what_draws_it(self, iris):
+        code = (
+            "import sys; from cafelearn.cli import main; main(sys.argv[1:]); "
+            "slow = ('cafelearn.report', 'cafelearn.plotting', 'matplotlib', 'jinja2'); "
+            "sys.exit(', '.join(name for name in sys.modules if name.startswith(slow)) or 0)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, "fit", str(iris), "-k", "3", "--quiet", *QUICK],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
 
     def test_labels_that_are_missing_are_counted(self, tmp_path, cafe):
         X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0], [9]], 30, axis=0)

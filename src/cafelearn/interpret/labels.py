@@ -138,11 +138,6 @@ def candidate_names(candidates):
     return names
 
 
-def chosen_name(candidates):
-    """Return the name of the chosen candidate."""
-    return candidate_names(candidates)[chosen_position(candidates)]
-
-
 def chosen_position(candidates):
     """Return the position of the chosen candidate."""
     return int(candidates["chosen"].to_numpy().argmax())

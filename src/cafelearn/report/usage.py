@@ -32,31 +32,25 @@ def snippet(facts, read=None) -> str:
     code = Code()
     name, model = _model_code(facts, code)
     rows = _rows_code(facts, code, read)
-    cafe = facts.cafe
+    is_cafe = facts.cafe is not None
+    fit = f"features = {name}.fit_transform" if is_cafe else f"labels = {name}.fit_predict"
+    applied = [("new_features", "transform", "their features")]
+    if facts.is_mixture:
+        applied.append(("shares", "predict_proba", "probability of each cluster"))
+    applied.append(("margin", "assignment_margin", "near 0: doubtful"))
+    if not is_cafe:
+        applied = [("distances", "transform", "distances to each centre")]
     steps = [
         f"{name} = {model}",
         "",
-        (f"features = {name}.fit_transform({rows})", "the rows of this report")
-        if cafe is not None
-        else (f"labels = {name}.fit_predict({rows})", "the rows of this report"),
+        (f"{fit}({rows})", "the rows of this report"),
         (f"profile = {name}.profile_frame({rows})", "cluster profiles"),
         (f"weights = {name}.weights_frame()", "feature weights of each cluster"),
         "",
         (f"new_rows = {rows}", "any rows with the same columns"),
         (f"new_labels = {name}.predict(new_rows)", "their clusters"),
+        *((f"{what} = {name}.{method}(new_rows)", note) for what, method, note in applied),
     ]
-    if cafe is not None:
-        steps += [
-            (f"new_features = {name}.transform(new_rows)", "their features"),
-            *(
-                [(f"shares = {name}.predict_proba(new_rows)", "probability of each cluster")]
-                if facts.is_mixture
-                else []
-            ),
-            (f"margin = {name}.assignment_margin(new_rows)", "near 0: doubtful"),
-        ]
-    else:
-        steps.append((f"distances = {name}.transform(new_rows)", "distances to each centre"))
     return code.text(steps)
 
 
