@@ -42,18 +42,18 @@ class TestCommas:
 
     def test_drop_and_category(self, table, cafe):
         for drop in (("--drop", "a,x,y"), ("--drop", "x,y", "--drop", "a")):
-            code, out, err = cafe("fit", table, "-k", 3, *QUICK, *drop, "--json")
+            code, out, err = cafe("fit", table, "-k", 1, *QUICK, *drop, "--json")
             if drop[1] == "a,x,y":
                 assert code == 2
                 assert "cannot find column 'x'" in err
             else:
                 assert json.loads(out)["features"] == 3
         code, out, _ = cafe(
-            "fit", table, "-k", 3, *QUICK, "--drop", "x,y", "--drop", "a,b", "--json"
+            "fit", table, "-k", 1, *QUICK, "--drop", "x,y", "--drop", "a,b", "--json"
         )
         assert json.loads(out)["features"] == 2
         code, out, _ = cafe(
-            "fit", table, "-k", 3, *QUICK, "--drop", "c,d", "--category", "x,y", "--json"
+            "fit", table, "-k", 1, *QUICK, "--drop", "c,d", "--category", "x,y", "--json"
         )
         assert json.loads(out)["features"] == 2 + 7
 
@@ -61,11 +61,11 @@ class TestCommas:
         path = tmp_path / "gaps.csv"
         text = load_iris(as_frame=True).data.to_csv(index=False).splitlines()
         path.write_text("\n".join([*text[:-2], "?,1,2,3", "1,none,2,3"]))
-        code, said, _ = cafe("fit", path, "-k", 3, *QUICK, "--missing", "?,none")
+        code, said, _ = cafe("fit", path, "-k", 1, *QUICK, "--missing", "?,none")
         assert code == 0
         assert "150 rows, 4 columns" in said
         given = ("--missing", "?,none", "--impute", "median")
-        assert cafe("fit", path, "-k", 3, *QUICK, *given)[0] == 0
+        assert cafe("fit", path, "-k", 1, *QUICK, *given)[0] == 0
 
 
 class TestTexts:
@@ -78,7 +78,7 @@ class TestTexts:
         return path
 
     def columns(self, cafe, *args):
-        code, out, err = cafe("fit", *args, "-k", 3, *QUICK, "--json")
+        code, out, err = cafe("fit", *args, "-k", 1, *QUICK, "--json")
         assert code == 0, err
         facts = json.loads(out)
         return {row["column"]: row["kind"] for row in facts["columns"]}, facts["remarks"]
@@ -263,7 +263,7 @@ def test_suffixes_are_checked_before_anything_is_read(option, name, expected, tm
 
 def test_transform_needs_only_the_columns_that_were_used(table, tmp_path, cafe):
     model, out = tmp_path / "m.skops", tmp_path / "out.csv"
-    fit = ("fit", table, "-k", 3, *QUICK, "--drop", "x,y", "--drop", "a", "--model", model)
+    fit = ("fit", table, "-k", 1, *QUICK, "--drop", "x,y", "--drop", "a", "--model", model)
     assert cafe(*fit)[0] == 0
     frame = pd.read_csv(table)
     for kept in (["b", "c", "d"], list(frame.columns)):

@@ -6,6 +6,7 @@ distances to centres, the term of the feature in the difference of the distances
 
 from functools import partial
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -120,9 +121,9 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
         )
     check_is_fitted(estimator)
     one = _one_row(X, row)
-    inner = getattr(estimator, "cafe_", estimator)
-    if inner is not estimator:
-        one = estimator.encode(one)
+    inner: Any = estimator
+    if hasattr(estimator, "cafe_"):
+        one, inner = estimator.encode(one), estimator.cafe_
     if len(inner.feature_weights_) < 2:
         raise ValueError(
             f"explain needs a {type(estimator).__name__} of at least two clusters, got one."
