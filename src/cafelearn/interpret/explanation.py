@@ -122,8 +122,8 @@ def explain(estimator: Estimator, X: MatrixLike, row: int) -> pd.DataFrame:
     check_is_fitted(estimator)
     one = _one_row(X, row)
     inner: Any = estimator
-    if hasattr(estimator, "cafe_"):
-        one, inner = estimator.encode(one), estimator.cafe_
+    if hasattr(inner, "cafe_"):
+        one, inner = inner.encode(one), inner.cafe_
     if len(inner.feature_weights_) < 2:
         raise ValueError(
             f"explain needs a {type(estimator).__name__} of at least two clusters, got one."
