@@ -18,6 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
+from cafelearn.estimators import cafe as cafe_module
+from cafelearn.estimators import scaling
+from cafelearn.estimators.opening import open_rows
 from cafelearn.estimators.tabular import TabularCAFE
 from cafelearn.kmeans.kernels.geometry import chunk_rows
 from cafelearn.persistence import load_model, save_model
@@ -34,12 +37,11 @@ import dask  # noqa: E402
 from cafelearn.distributed import blocks as blocks_module  # noqa: E402
 from cafelearn.distributed import (  # noqa: E402
     cache,
+    drawing,
     from_npy,
     merging,
-    sampling,
-    starts,
 )
-from cafelearn.distributed import cafe as cafe_module  # noqa: E402
+from cafelearn.distributed import rows as rows_module  # noqa: E402
 from cafelearn.distributed.lazy import detached  # noqa: E402
 
 M = 128
@@ -64,6 +66,12 @@ def tall():
     return X
 
 
+@pytest.fixture(autouse=True)
+def by_blocks(monkeypatch):
+    """Nothing is fetched, except for random starts that run on all rows."""
+    monkeypatch.setattr(rows_module, "FEW_ROWS", 0)
+
+
 @pytest.fixture
 def small():
     return make_blobs(600, 6, 3)[0]
@@ -76,8 +84,8 @@ def coded(monkeypatch):
 
 
 def both(model, X, chunks, sample_weight=None):
-    """The model fitted in memory and to blocks, its starts on all rows."""
-    model = clone(model).set_params(subsample=None)
+    """The model fitted in memory and to blocks, its starts on the same sample."""
+    model = clone(model).set_params(subsample=len(X) // 4)
     lazy = da.from_array(X, chunks=(chunks, -1))
     weights = None if sample_weight is None else da.from_array(sample_weight, chunks=chunks)
     return (
@@ -103,7 +111,7 @@ class TestSameAsInMemory:
         one, other = both(model, X, CHUNK)
         same_bits(one, other)
         monkeypatch.setattr(cache.CACHE, "limit", 0)
-        same_bits(one, clone(model).fit(da.from_array(X, chunks=(CHUNK, -1))))
+        same_bits(one, clone(one).fit(da.from_array(X, chunks=(CHUNK, -1))))
 
     @pytest.mark.parametrize("chunks", [2 * CHUNK, 3 * CHUNK, -1])
     def test_bits_do_not_depend_on_the_division(self, tall, chunks):
@@ -157,7 +165,7 @@ class TestSameAsInMemory:
             model = MinkowskiWeightedKMeans(3, p=1.5, init=start, n_init=2, random_state=0)
             same_bits(*both(model, small, 600))
 
-    @pytest.mark.parametrize("subsample", [None, 100])
+    @pytest.mark.parametrize("subsample", [300, 100])
     def test_anomalous_clusters(self, small, subsample):
         model = MinkowskiWeightedKMeans(
             3, p=1.5, init="anomalous", subsample=subsample, random_state=0
@@ -202,14 +210,58 @@ class TestSameAsInMemory:
         same_bits(*both(model, small, 600))
 
 
+class TestFewRows:
+    """Few rows are fetched, and fitted in memory."""
+
+    @pytest.fixture
+    def passes(self, monkeypatch):
+        """Names of the functions that ran on the blocks."""
+        reduce, found = blocks_module.Blocks.reduce, []
+
+        def counting(self, run, *args, **options):
+            found.append(run.__name__)
+            return reduce(self, run, *args, **options)
+
+        monkeypatch.setattr(blocks_module.Blocks, "reduce", counting)
+        monkeypatch.setattr(rows_module, "FEW_ROWS", 20_000)
+        return found
+
+    def test_two_passes(self, passes):
+        X = make_blobs(300, 6, 3)[0]
+        cafe = CAFE(3, n_init=2, random_state=0)
+        one, other = clone(cafe).fit(X), clone(cafe).fit(da.from_array(X, chunks=(100, 6)))
+        assert passes == ["find_extents", "fetch"]
+        assert isinstance(other.labels_, da.Array)
+        assert all(isinstance(model.labels_, da.Array) for model in other.models_)
+        same_bits(one.model_, other.model_)
+        np.testing.assert_array_equal(one.labels_, other.labels_)
+        np.testing.assert_array_equal(one.transform(X), other.transform(X))
+
+    def test_starts_on_a_sample_read_blocks(self, passes, small):
+        model = MinkowskiWeightedKMeans(3, n_init=2, subsample=100, random_state=0)
+        model.fit(da.from_array(small, chunks=(200, 6)))
+        assert "run_pass" in passes
+        assert "fetch" not in passes
+
+    def test_given_centres_and_weights(self, passes, small):
+        weights = np.arange(600.0) % 3
+        model = MinkowskiWeightedKMeans(3, p=1.5, init=small[:3])
+        one = clone(model).fit(small, sample_weight=weights)
+        lazy = da.from_array(small, chunks=(200, 6))
+        other = clone(model).fit(lazy, sample_weight=da.from_array(weights, chunks=200))
+        assert passes == ["find_extents", "fetch"]
+        same_bits(one, other)
+        np.testing.assert_array_equal(one._members, other._members)
+
+
 class TestMemoryOfTheWorkers:
     def test_nothing_depends_on_it(self, tall, monkeypatch):
         model = MinkowskiWeightedKMeans(
-            4, p=1.5, init="k-means++", n_init=2, max_iter=5, random_state=0
+            4, p=1.5, init="k-means++", n_init=2, subsample=900, max_iter=5, random_state=0
         )
         one, other = both(model, tall, CHUNK)
         monkeypatch.setattr(cache.CACHE, "limit", 0)
-        forgetful = clone(model).fit(da.from_array(tall, chunks=(CHUNK, -1)))
+        forgetful = clone(one).fit(da.from_array(tall, chunks=(CHUNK, -1)))
         same_bits(one, other)
         same_bits(one, forgetful)
 
@@ -219,7 +271,9 @@ class TestMemoryOfTheWorkers:
         monkeypatch.setattr(
             cache.CACHE, "put", lambda *a: (put(*a), used.append(cache.CACHE.size))
         )
-        MinkowskiWeightedKMeans(3, n_init=2).fit(da.from_array(small, chunks=(100, 6)))
+        MinkowskiWeightedKMeans(3, n_init=2, subsample=99).fit(
+            da.from_array(small, chunks=(100, 6))
+        )
         assert max(used) > 0
         assert cache.CACHE.size == 0
 
@@ -241,7 +295,7 @@ class TestMemoryOfTheWorkers:
 class TestManyStarts:
     def test_early_stopping_is_that_of_the_fit_in_memory(self, tall):
         model = MinkowskiWeightedKMeans(
-            4, p=1.3, n_init=9, max_iter=9, early_stopping=True, random_state=0
+            4, p=1.3, n_init=9, subsample=900, max_iter=9, early_stopping=True, random_state=0
         )
         one, other = clone(model).fit(tall), clone(model).fit(da.from_array(tall, (CHUNK, -1)))
         same_bits(one, other)
@@ -267,7 +321,9 @@ def remembered():
 class TestCluster:
     def test_same_bits(self, client, tall, tmp_path):
         np.save(tmp_path / "rows.npy", tall)
-        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=3, max_iter=8, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.3, n_init=3, subsample=900, max_iter=8, random_state=0
+        )
         X = da.from_array(tall, chunks=(CHUNK, -1))
         one = clone(model).fit(tall)
         with client.as_current():
@@ -286,7 +342,9 @@ class TestCluster:
 
         monkeypatch.setattr(blocks_module.Blocks, "_compute", counting)
         first, second = client.nthreads()
-        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, max_iter=8, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.3, n_init=2, subsample=900, max_iter=8, random_state=0
+        )
         blocks = [tall[i : i + CHUNK] for i in range(0, len(tall), CHUNK)]
         homes = [first, second, first, first]
         held = [
@@ -304,7 +362,9 @@ class TestCluster:
         assert set(tasks) == {len(blocks)}
 
     def test_a_lost_worker(self, client, tall, monkeypatch):
-        model = MinkowskiWeightedKMeans(4, p=1.3, n_init=2, max_iter=8, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.3, n_init=2, subsample=900, max_iter=8, random_state=0
+        )
         compute, passes = blocks_module.Blocks._compute, []
 
         def killing(self, graph, keys):
@@ -362,13 +422,37 @@ class TestCluster:
                 assert len(cloudpickle.dumps((blocks._sources, blocks._graph))) < 10_000
 
     def test_cafe(self, client, small):
-        cafe = CAFE(3, n_components=2, p=(1.5, 2.0, 3.0), n_init=3, random_state=0)
+        cafe = CAFE(
+            3, subsample=150, n_components=2, p=(1.5, 2.0, 3.0), n_init=3, random_state=0
+        )
         one = clone(cafe).fit(small)
         with client.as_current():
             X = da.from_array(small, chunks=(150, 6))
             other = clone(cafe).fit(X)
             np.testing.assert_array_equal(one.labels_, other.labels_.compute())
             np.testing.assert_allclose(one.transform(small), other.transform(X), atol=1e-9)
+
+
+def fit_in_task(model, X, chunks):
+    """Fit a Dask array inside a task; return its labels."""
+    with dask.config.set(scheduler=None):
+        return model.fit(da.from_array(X, chunks=chunks)).labels_.compute()
+
+
+@pytest.mark.parametrize("subsample", [100, 10_000])
+def test_fit_inside_a_task(small, subsample):
+    model = MinkowskiWeightedKMeans(3, n_init=2, subsample=subsample, random_state=0)
+    cafe = CAFE(3, n_init=1, p=2.0, subsample=subsample, random_state=0)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        for estimator in (model, cafe):
+            future = client.submit(fit_in_task, clone(estimator), small, (200, 6))
+            labels = future.result(timeout=60)
+            np.testing.assert_array_equal(labels, clone(estimator).fit(small).labels_)
 
 
 class TestCAFE:
@@ -378,7 +462,9 @@ class TestCAFE:
         # Far from the origin scikit-learn's own PCA loses digits.
         X = small if scaling is None else small + 1e3
         settings = {"scaling": scaling, "rescaling": rescaling, "p": (1.3, 2.0, 3.0)}
-        cafe = CAFE(3, n_components=3, random_state=0, **PAPER | settings | {"n_init": 3})
+        cafe = CAFE(
+            3, subsample=150, n_components=3, random_state=0, **PAPER | settings | {"n_init": 3}
+        )
         lazy = da.from_array(X, chunks=(160, 6))
         one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
         assert one.p_ == other.p_
@@ -406,6 +492,7 @@ class TestCAFE:
     def test_same_candidates_as_in_memory(self, small, selection):
         cafe = CAFE(
             3,
+            subsample=150,
             selection=selection,
             p=(1.5, 2.0),
             scaling=("range", None, MinMaxScaler()),
@@ -424,7 +511,9 @@ class TestCAFE:
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
 
     def test_attributes_of_the_pca(self, small):
-        cafe = CAFE(3, extractor=PCA(4, whiten=True), p=2.0, n_init=2, random_state=0)
+        cafe = CAFE(
+            3, subsample=150, extractor=PCA(4, whiten=True), p=2.0, n_init=2, random_state=0
+        )
         one = clone(cafe).fit(small)
         other = clone(cafe).fit(da.from_array(small, chunks=(250, 6)))
         for name in (
@@ -445,7 +534,7 @@ class TestCAFE:
 
     @pytest.mark.parametrize("extractor", ["ica", PCA(0.9)])
     def test_other_extractors_learn_from_rows(self, small, extractor):
-        cafe = CAFE(3, extractor=extractor, p=2.0, n_init=2, random_state=0)
+        cafe = CAFE(3, subsample=150, extractor=extractor, p=2.0, n_init=2, random_state=0)
         if isinstance(extractor, str):
             cafe.set_params(n_components=2)
         lazy = da.from_array(small, chunks=(250, 6))
@@ -454,8 +543,11 @@ class TestCAFE:
         assert other.transform(lazy).shape == one.transform(small).shape
 
     def test_of_many_rows_some(self, small, monkeypatch):
-        monkeypatch.setattr(sampling, "LARGEST_SAMPLE", 200)
-        cafe = CAFE(3, extractor=PCA(0.99), p=2.0, scaling=MinMaxScaler(), n_init=2)
+        for module in (scaling, cafe_module):
+            monkeypatch.setattr(module, "LARGEST_SAMPLE", 200)
+        cafe = CAFE(
+            3, subsample=150, extractor=PCA(0.99), p=2.0, scaling=MinMaxScaler(), n_init=2
+        )
         cafe.set_params(selection="likelihood")
         lazy = da.from_array(small, chunks=(250, 6))
         means = []
@@ -466,27 +558,30 @@ class TestCAFE:
         np.testing.assert_array_equal(means[0], means[1])
         assert not np.allclose(means[0], means[2])
 
-    def test_a_sample_has_every_row_once_at_most(self, monkeypatch):
-        monkeypatch.setattr(sampling, "LARGEST_SAMPLE", 50)
-        X = np.arange(100.0)[:, None]
-        blocks = blocks_module.Blocks(da.from_array(X, chunks=(30, 1)), None, "f8", "test")
-        blocks.set_lengths([30, 30, 30, 10])
-        drawn = np.array(
-            [sampling.sample(blocks, np.random.SeedSequence(i))[:, 0] for i in range(40)]
-        )
-        assert drawn.shape == (40, 50)
-        assert (np.diff(drawn, axis=1) > 0).all()
-        np.testing.assert_allclose(np.bincount(drawn.astype(int).ravel()), 20, atol=16)
+    def test_a_sample_is_that_of_the_rows_in_memory(self):
+        X = np.random.default_rng(0).normal(size=(100, 2))
+        lazy = da.from_array(X, chunks=(30, 2))
+        here, there = open_rows(RangeScaler(), X), open_rows(RangeScaler(), lazy)
+        for count in (1, 50, 99, 200):
+            seed = np.random.SeedSequence(count)
+            one, other = here.sample(seed, count), there.sample(seed, count)
+            assert len(one[0]) == min(count, 100)
+            np.testing.assert_array_equal(one[0], other[0])
+            np.testing.assert_array_equal(one[1], other[1])
 
     def test_custom_scaler_is_fitted_to_all_rows_if_they_are_few(self, small):
-        cafe = CAFE(3, selection="likelihood", scaling=MinMaxScaler(), random_state=0)
+        cafe = CAFE(
+            3, subsample=150, selection="likelihood", scaling=MinMaxScaler(), random_state=0
+        )
         other = clone(cafe).fit(da.from_array(small, chunks=(250, 6)))
         np.testing.assert_array_equal(other.scaler_.data_min_, small.min(axis=0))
 
     def test_standard_scaler_of_constant_features(self, small):
         X = small.copy()
         X[:, 2] = 3.0
-        cafe = CAFE(3, selection="likelihood", p=2.0, scaling="standard", random_state=0)
+        cafe = CAFE(
+            3, subsample=150, selection="likelihood", p=2.0, scaling="standard", random_state=0
+        )
         other = clone(cafe).fit(da.from_array(X, chunks=(250, 6)))
         expected = StandardScaler().fit(X)
         np.testing.assert_allclose(other.scaler_.scale_, expected.scale_)
@@ -511,7 +606,7 @@ class TestMixture:
     )
     def test_same_as_in_memory(self, small, options, chunks):
         X = small + 100.0
-        cafe = CAFE(3, n_init=2, random_state=0, **options)
+        cafe = CAFE(3, subsample=150, n_init=2, random_state=0, **options)
         lazy = da.from_array(X, chunks=(chunks, 6))
         one, other = clone(cafe).fit(X), clone(cafe).fit(lazy)
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
@@ -539,7 +634,7 @@ class TestMixture:
         )
 
     def test_nothing_is_computed_before_it_is_asked_for(self, small):
-        cafe = CAFE(3, n_init=1, p=2.0, random_state=0).fit(small)
+        cafe = CAFE(3, subsample=150, n_init=1, p=2.0, random_state=0).fit(small)
         calls = []
 
         def counted(block):
@@ -579,13 +674,12 @@ class TestMixture:
     def test_the_sample_is_refined_by_all_rows_in_any_division(self, monkeypatch):
         # A sample of the same rows gives the same mixture, whatever the blocks.
         X, _ = make_blobs(3_000, 4, 3)
-        rows = np.sort(np.random.default_rng(0).choice(3_000, 400, replace=False))
-        monkeypatch.setattr(cafe_module, "sample", lambda *_, **__: X[rows])
-        cafe = CAFE(3, n_init=1, p=2.0, extractor=None, random_state=0)
+        few = cafe_module.LIMITS._replace(search_rows=400)
+        monkeypatch.setattr(cafe_module, "LIMITS", few)
+        cafe = CAFE(3, subsample=150, n_init=1, p=2.0, extractor=None, random_state=0)
         found = [
             clone(cafe).fit(da.from_array(X, chunks=(chunks, 4))) for chunks in (3_000, 700, 90)
         ]
-        monkeypatch.setattr("cafelearn.estimators.cafe.search_sample", lambda *_: rows)
         found.append(clone(cafe).fit(X))
         for other in found[1:]:
             np.testing.assert_allclose(
@@ -597,7 +691,7 @@ class TestMixture:
     def test_blocks_without_rows(self, small):
         empty = da.from_array(small[:0])
         X = da.concatenate([empty, da.from_array(small, chunks=(600, 6)), empty])
-        cafe = CAFE(3, n_init=1, p=2.0, n_components=2, random_state=0)
+        cafe = CAFE(3, subsample=150, n_init=1, p=2.0, n_components=2, random_state=0)
         here, there = clone(cafe).fit(small), clone(cafe).fit(X)
         np.testing.assert_array_equal(here.labels_, there.labels_.compute())
         np.testing.assert_allclose(here.transform(small), there.transform(X), atol=1e-9)
@@ -608,7 +702,7 @@ class TestMixture:
         frame["z"] = np.where(rng.random(600) < 0.4, 0.0, frame["z"])
         for value in range(3):
             frame[f"k={value}"] = (np.arange(600) % 3 == value) * 1.0
-        cafe = CAFE(3, feature_groups="auto", n_init=1, p=2.0, random_state=0)
+        cafe = CAFE(3, subsample=150, feature_groups="auto", n_init=1, p=2.0, random_state=0)
         here = clone(cafe).fit(frame)
         there = clone(cafe).fit(dd.from_pandas(frame, npartitions=4))
         np.testing.assert_array_equal(here.labels_, there.labels_.compute())
@@ -623,7 +717,9 @@ class TestMixture:
         np.testing.assert_array_equal(here.labels_, there.labels_.compute())
 
     def test_tasks_do_not_carry_the_labels(self, small):
-        cafe = CAFE(3, n_init=1, p=2.0, random_state=0).fit(np.tile(small, (3, 1)))
+        cafe = CAFE(3, subsample=150, n_init=1, p=2.0, random_state=0).fit(
+            np.tile(small, (3, 1))
+        )
         assert hasattr(cafe.mixture_, "labels_")
         assert not hasattr(detached(cafe).mixture_, "labels_")
         assert not hasattr(detached(cafe), "labels_")
@@ -954,7 +1050,7 @@ class TestRefusals:
             model.predict(lazy).compute()
 
     def test_starts_on_all_of_many_rows(self, small, monkeypatch):
-        monkeypatch.setattr(starts, "FEW_ROWS", 500)
+        monkeypatch.setattr(rows_module, "FEW_ROWS", 500)
         X, model = da.from_array(small, chunks=(200, 6)), MinkowskiWeightedKMeans(3)
         with pytest.raises(ValueError, match=r"subsample=None\) needs the rows in memory"):
             model.set_params(subsample=None).fit(X)
@@ -1017,11 +1113,11 @@ class TestParts:
         weights = np.full(600, 1e-9)
         weights[0] = 1.0
         asked = []
-        name = starts.name_candidates
+        name = drawing.name_candidates
         monkeypatch.setattr(
-            starts, "name_candidates", lambda *a: (asked.append(1), name(*a))[1]
+            drawing, "name_candidates", lambda *a: (asked.append(1), name(*a))[1]
         )
-        starts.name_candidates.__name__ = "name_candidates"
+        drawing.name_candidates.__name__ = "name_candidates"
         model = MinkowskiWeightedKMeans(3, n_init=1, max_iter=1, subsample=100, random_state=0)
         one = clone(model).fit(small, sample_weight=weights)
         lazy, lazy_weights = (da.from_array(a, chunks=200) for a in (small, weights))

@@ -30,6 +30,12 @@ def tall():
     )
 
 
+@pytest.fixture(autouse=True)
+def by_blocks(monkeypatch):
+    """Nothing is fetched, except for random starts that run on all rows."""
+    monkeypatch.setattr("cafelearn.distributed.rows.FEW_ROWS", 0)
+
+
 @pytest.fixture(scope="module")
 def small():
     return with_gaps(make_blobs(600, 6, 3)[0])
@@ -48,9 +54,9 @@ class TestMinkowskiWeightedKMeans:
     @pytest.mark.parametrize(
         ("p", "offset", "init", "subsample"),
         [
-            (1.3, "mean", "random", None),
-            (2.0, "fixed", "k-means++", None),
-            (3.0, 0.5, "random", None),
+            (1.3, "mean", "random", 900),
+            (2.0, "fixed", "k-means++", 400),
+            (3.0, 0.5, "random", 600),
             (1.5, "mean", "random", 500),
             (3.0, "fixed", "k-means++", 700),
         ],
@@ -73,19 +79,25 @@ class TestMinkowskiWeightedKMeans:
             same_bits(one, clone(model).fit(blocks_of(X, rows)))
 
     def test_any_blocks(self, tall):
-        model = MinkowskiWeightedKMeans(4, p=1.5, n_init=2, max_iter=10, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.5, n_init=2, subsample=700, max_iter=10, random_state=0
+        )
         one, other = clone(model).fit(tall), clone(model).fit(blocks_of(tall, 1_100))
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
         np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
 
     def test_weights(self, tall):
-        model = MinkowskiWeightedKMeans(4, p=1.6, n_init=2, max_iter=8, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.6, n_init=2, subsample=700, max_iter=8, random_state=0
+        )
         weights = np.random.default_rng(3).integers(0, 4, len(tall)).astype(float)
         one = clone(model).fit(tall, sample_weight=weights)
         same_bits(one, clone(model).fit(blocks_of(tall, CHUNK), sample_weight=weights))
 
     def test_labels_that_are_not_cached_are_computed_again(self, tall, monkeypatch):
-        model = MinkowskiWeightedKMeans(4, p=1.6, n_init=2, max_iter=5, random_state=0)
+        model = MinkowskiWeightedKMeans(
+            4, p=1.6, n_init=2, subsample=700, max_iter=5, random_state=0
+        )
         one = clone(model).fit(tall)
         monkeypatch.setattr(cache.CACHE, "limit", 0)
         same_bits(one, clone(model).fit(blocks_of(tall, CHUNK)))
@@ -111,7 +123,7 @@ class TestMinkowskiWeightedKMeans:
     def test_a_block_without_values_of_a_column(self, small):
         X = small.copy()
         X[:200, 2] = np.nan
-        model = MinkowskiWeightedKMeans(3, n_init=2, random_state=0)
+        model = MinkowskiWeightedKMeans(3, n_init=2, subsample=99, random_state=0)
         one, other = clone(model).fit(X), clone(model).fit(blocks_of(X, 200))
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
 
@@ -141,7 +153,7 @@ class TestMinkowskiWeightedKMeans:
     def test_complete_blocks_take_the_plain_passes(self, small, monkeypatch):
         for name in ("gapped_assign_chunk", "gapped_member_chunk"):
             monkeypatch.setattr(descent, name, lambda *_: pytest.fail("not complete"))
-        model = MinkowskiWeightedKMeans(3, n_init=2, random_state=0)
+        model = MinkowskiWeightedKMeans(3, n_init=2, subsample=99, random_state=0)
         model.fit(blocks_of(np.nan_to_num(small), 200))
 
 
@@ -160,7 +172,7 @@ class TestScalers:
         X = small.copy()
         X[:300, 1] = np.nan
         settings = {"selection": "likelihood", "random_state": 0}
-        cafe = CAFE(3, p=2.0, scaling="standard", n_init=2, **settings)
+        cafe = CAFE(3, p=2.0, scaling="standard", n_init=2, subsample=99, **settings)
         found, expected = cafe.fit(blocks_of(X, 170)).scaler_, StandardScaler().fit(X)
         np.testing.assert_allclose(found.mean_, expected.mean_)
         np.testing.assert_allclose(found.scale_, expected.scale_)
@@ -169,7 +181,7 @@ class TestScalers:
 
 class TestCAFE:
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-    @pytest.mark.parametrize("subsample", [None, 200])
+    @pytest.mark.parametrize("subsample", [500, 200])
     def test_bits(self, dtype, subsample):
         # Scaled rows are exempt: their means are summed in another order.
         X = with_gaps(make_blobs(2 * CHUNK + 300, M, 3, seed=2)[0].astype(dtype))
@@ -207,6 +219,7 @@ class TestCAFE:
             scaling=("range", "standard", MinMaxScaler()),
             p=(1.5, 2.0),
             n_init=2,
+            subsample=150,
             random_state=0,
         )
         lazy = blocks_of(small, 170)
@@ -228,35 +241,35 @@ class TestCAFE:
 
     @pytest.mark.parametrize("rows", [600, 130, 25])
     def test_mixture_in_any_blocks(self, small, rows):
-        cafe = CAFE(3, n_init=2, random_state=0)
+        cafe = CAFE(3, n_init=2, subsample=150, random_state=0)
         one, other = clone(cafe).fit(small), clone(cafe).fit(blocks_of(small, rows))
         np.testing.assert_array_equal(one.labels_, other.labels_.compute())
         np.testing.assert_allclose(one.rescale(small), other.rescale(small), atol=1e-9)
         np.testing.assert_allclose(one.feature_weights_, other.feature_weights_)
 
     def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
-        from cafelearn.distributed import cafe as module
+        from cafelearn.estimators import cafe as module
 
         few = module.LIMITS._replace(search_rows=100)
         monkeypatch.setattr(module, "LIMITS", few)
         rare = np.r_[np.full(598, np.nan), [1.0, 2.0]]
         X = np.column_stack([small, rare])
-        cafe = CAFE(3, n_init=2, p=2.0, random_state=0).fit(blocks_of(X, 150))
+        cafe = CAFE(3, n_init=2, subsample=150, p=2.0, random_state=0).fit(blocks_of(X, 150))
         assert (cafe.relevance_[:, 6] == 0).all()
         for found in (cafe.transform(X), cafe.feature_weights_, cafe.cluster_centers_):
             assert np.isfinite(found).all()
 
     def test_starts_from_filled_rows_are_refined(self, small, monkeypatch):
-        from cafelearn.distributed import cafe as module
+        from cafelearn.estimators import cafe as module
 
         fit, calls = module.fit_models, []
 
-        def record(*args, filled_starts):
-            calls.append(filled_starts)
-            return fit(*args, filled_starts=filled_starts)
+        def record(models, sources, n_jobs, verbose, filled):
+            calls.append(filled)
+            return fit(models, sources, n_jobs, verbose, filled)
 
         monkeypatch.setattr(module, "fit_models", record)
-        cafe = CAFE(3, selection="likelihood", p=2.0, n_init=2, random_state=0)
+        cafe = CAFE(3, selection="likelihood", p=2.0, n_init=2, subsample=99, random_state=0)
         cafe.fit(blocks_of(small, 200))
         assert calls == [False, True]
         cafe.fit(blocks_of(np.nan_to_num(small), 200))
@@ -269,7 +282,7 @@ class TestCluster:
         options = {"n_init": 2, "max_iter": 5, "random_state": 0}
         model = MinkowskiWeightedKMeans(4, p=1.4, subsample=600, **options)
         settings = {"selection": "likelihood"}
-        cafe = CAFE(4, scaling=None, p=2.0, **settings, **options)
+        cafe = CAFE(4, scaling=None, p=2.0, subsample=600, **settings, **options)
         here, chosen = clone(model).fit(tall), clone(cafe).fit(tall)
         with (
             distributed.LocalCluster(

@@ -336,9 +336,9 @@ class TestCAFE:
 
         calls = []
 
-        def record(models, rows, n_jobs, verbose, weights, filled=False):
+        def record(models, sources, n_jobs, verbose, filled):
             calls.append(filled)
-            return fit(models, rows, n_jobs, verbose, weights, filled)
+            return fit(models, sources, n_jobs, verbose, filled)
 
         fit = _cafe.fit_models
         monkeypatch.setattr(_cafe, "fit_models", record)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans, RangeScaler, TableEncoder, TabularCAFE
+from cafelearn.data.source import InMemory
 from cafelearn.data.variables import check_groups, codes_of
 from cafelearn.estimators.candidates import Candidate
 from cafelearn.estimators.variable_scaling import fit_scalers
@@ -162,7 +163,7 @@ def test_a_category_counts_as_one_variable(n_categories, p):
     codes = np.array([0] * n_categories + [1])
     for scaling in ("range", "standard"):
         candidate = Candidate(scaling, "cluster", "mean", p)
-        (scaler,) = fit_scalers([candidate], X, codes=codes).values()
+        (scaler,) = fit_scalers([candidate], InMemory(X), codes).values()
         scaled = scaler.transform(X)
         category, number = scaled[:, :-1], scaled[:, -1]
         if scaling == "range":

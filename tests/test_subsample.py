@@ -6,8 +6,9 @@ import pytest
 from sklearn.base import clone
 
 from cafelearn import CAFE, MinkowskiWeightedKMeans
-from cafelearn.distributed import starts as dask_starts
+from cafelearn.distributed import drawing as dask_starts
 from cafelearn.kmeans import draws
+from cafelearn.kmeans.rows import InMemory
 from cafelearn.kmeans.starts import prepare
 from conftest import make_blobs
 
@@ -85,9 +86,11 @@ class TestFit:
         np.testing.assert_array_equal(sampled.labels_, sampled.predict(rows))
 
     def test_no_sample_of_fewer_than_twice_as_many_rows(self, rows):
-        job = prepare(model(subsample=10_001), rows)
+        source = InMemory(rows).ordinary(2.0)
+        (job,) = prepare([model(subsample=10_001)], source)
         assert job.on_sample is None
-        assert len(prepare(model(subsample=10_000), rows).on_sample.X) == 10_000
+        (job,) = prepare([model(subsample=10_000)], source)
+        assert len(job.on_sample.rows.X) == 10_000
 
     def test_estimates_of_the_objective(self, rows):
         fitted = model().fit(rows)

@@ -16,6 +16,7 @@ from cafelearn.estimators.candidates import fit_models, make_candidates, make_mo
 from cafelearn.estimators.scaling import RangeScaler
 from cafelearn.extraction.rescaling import rescale_rows
 from cafelearn.extraction.table import make_extractor
+from cafelearn.kmeans.rows import InMemory
 from reproduction.paper.plan import QUICK, Sample
 from reproduction.runs.experiment import Experiment, measuring
 from reproduction.runs.pool import run_all
@@ -98,7 +99,7 @@ def find_sweep(sample, settings, data=None):
         models = make_models(
             candidates, sample.seed("sweep"), n_clusters=k, n_init=paper["n_init"], n_jobs=1
         )
-        fit_models(models, [X] * len(models), n_jobs=1)
+        fit_models(models, [InMemory(X)] * len(models), n_jobs=1)
         tables = contingency_tables([m.labels_ for m in models], [k] * len(models))
         model = models[by_agreement(models, None, agreement_matrix(tables, len(models)))]
     return Sweep(

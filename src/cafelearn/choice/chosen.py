@@ -10,14 +10,7 @@ from cafelearn.base.progress import phase
 from cafelearn.base.seeds import seed_sequence
 from cafelearn.choice.numbers import choose_number
 from cafelearn.data.gaps import informative_rows
-from cafelearn.data.validation import (
-    check_columns_observed,
-    check_data,
-    check_weights,
-    countable_weights,
-    distributed,
-    is_dask,
-)
+from cafelearn.data.validation import check_enough_rows
 from cafelearn.data.variables import codes_of, columns_by_code, set_variables
 
 # "auto" tries at most MOST clusters, and fewer if there would be fewer than ROWS_PER_CLUSTER
@@ -48,7 +41,8 @@ def fit_chosen(estimator, X, sample_weight=None):
     model.n_clusters = 1 if numbers is None else min(numbers)
     seed = seed_sequence(estimator.random_state)
     seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, CHILD))
-    rows, weight = _rows(model, X, sample_weight, seed)
+    source = model._open(X, sample_weight)
+    rows, weight = _rows(source, seed)
     set_variables(model)
     labels = model.feature_groups_
     numbers = _check_numbers(owner, given, numbers, len(rows))
@@ -56,7 +50,8 @@ def fit_chosen(estimator, X, sample_weight=None):
     with phase("number of clusters"):
         model._numbers = choose_number(rows, numbers, seed, weight, groups)
     model.n_clusters = chosen_number(model._numbers)
-    model._fit(X, sample_weight)
+    check_enough_rows(model, source)
+    model._fit(source)
     vars(estimator).update(vars(model) | {"n_clusters": given})
     return estimator
 
@@ -104,25 +99,9 @@ def _check_numbers(owner, given, numbers, n_rows):
     return numbers
 
 
-def _rows(estimator, X, sample_weight, seed):
-    """Validate the data; return at most ROWS rows and their weights.
-
-    The weights are None if none were given, and for Dask collections, where they are ignored.
-    """
+def _rows(source, seed):
+    """Draw at most ROWS rows and their weights, which are None if none were given."""
     (sampling,) = seed.spawn(1)
-    if is_dask(X):
-        X = distributed().sample_rows(estimator, X, sampling, ROWS)
-        return X[informative_rows(X)], None
-    X = check_data(estimator, X, gaps=True)
-    check_columns_observed(estimator, X)
-    weight, used = None, np.arange(len(X))
-    if sample_weight is not None:
-        weight = countable_weights(check_weights(sample_weight, X, estimator))
-        used = np.flatnonzero(weight > 0)
-    if len(used) > ROWS:
-        chosen = np.random.default_rng(sampling).choice(used, ROWS, replace=False)
-        used = np.sort(chosen)
-    used = used[informative_rows(X[used])]
-    if len(used) == len(X):
-        return X, weight
-    return X[used], None if weight is None else weight[used]
+    rows, weight = source.sample(sampling, ROWS)
+    used = informative_rows(rows) & (weight > 0)
+    return rows[used], weight[used] if source.weighted else None

@@ -28,14 +28,11 @@ except ImportError as error:
         "pip install 'cafelearn[dask]'."
     ) from error
 
-from cafelearn.distributed.cafe import fit_cafe as fit_cafe
 from cafelearn.distributed.files import from_npy
-from cafelearn.distributed.fitting import fit_mwkmeans as fit_mwkmeans
-from cafelearn.distributed.fitting import sample_rows as sample_rows
 from cafelearn.distributed.lazy import lazily as lazily
 from cafelearn.distributed.lazy import profile as profile
 from cafelearn.distributed.lazy import score as score
-from cafelearn.distributed.moments import fit_range_scaler as fit_range_scaler
+from cafelearn.distributed.rows import open_rows as open_rows
 from cafelearn.distributed.tables import encode_parts as encode_parts
 from cafelearn.distributed.tables import fit_encoder as fit_encoder
 

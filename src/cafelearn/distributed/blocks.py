@@ -5,6 +5,7 @@ receives a single result.
 """
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,53 +19,41 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
 from cafelearn.data.gaps import is_sound, refuse_infinite_columns
+from cafelearn.data.source import Part
 from cafelearn.data.validation import ordinary_weights
 from cafelearn.distributed.cache import forget
 from cafelearn.distributed.sources import Sealed, find_sources, read
-from cafelearn.estimators.scaling import scale_rows
 from cafelearn.kmeans.kernels.geometry import chunk_rows
 
 # Largest number of results that one task combines.
 FAN_IN = 16
 
 
-class Rows(NamedTuple):
-    """One block in a pass."""
-
-    X: np.ndarray  # C-contiguous float32 or float64
-    sample_weight: np.ndarray  # float64
-    number: int  # of the block
-    first_chunk: int  # number of its first chunk; chunks are numbered across all blocks
-
-    @property
-    def last_chunk(self):
-        """Number of the first chunk after this block."""
-        return self.first_chunk + -(-len(self.X) // chunk_rows(self.X.shape[1]))
-
-
 class Reading(NamedTuple):
-    """Settings of the conversion of a raw block to Rows."""
+    """Settings of the conversion of a raw block to a Part."""
 
     n_features: int
     dtype: np.dtype
     owner: str  # name of the estimator, for messages
     names: np.ndarray | None = None  # of the features, for messages
-    scaler: Any = None  # fitted, or None
     weight_exponent: int = 0  # weights are multiplied by 2 to this power
     heaviest: float = 0.0  # the largest weight; 0 if unknown
+    change: Callable | None = None  # rows -> rows
+    place: Callable | None = None  # rows -> labels
 
     def __call__(self, X, weights, number, first_chunk, check=False):
-        if self.scaler is not None:
-            X = scale_rows(self.scaler, np.ascontiguousarray(X, dtype=self.dtype))
         if check:
             X = self._checked_rows(X, number)
             weights = _checked_weights(weights, len(X))
+        if self.change is not None:
+            X = self.change(np.ascontiguousarray(X, dtype=self.dtype))
         # Kernels take only writable arrays; arrays from other processes are read-only.
-        X = np.require(X, self.dtype, "CW")
+        X = np.require(X, self.dtype if self.change is None else X.dtype, "CW")
         weights = np.ones(len(X)) if weights is None else np.require(weights, np.float64, "CW")
         if self.heaviest > 0:
             weights = ordinary_weights(weights, self.weight_exponent, self.heaviest, self.dtype)
-        return Rows(X, weights, number, first_chunk)
+        labels = None if self.place is None else self.place(X)
+        return Part(X, weights, number, first_chunk, labels)
 
     def _checked_rows(self, X, number):
         X = check_array(
@@ -104,15 +93,6 @@ def _checked_weights(weights, n_rows):
         )
     check_non_negative(weights, "`sample_weight`")
     return weights
-
-
-def scaled_by_each(scalers, X):
-    """Yield X scaled by each scaler in turn; consecutive uses of a scaler share one copy."""
-    last, scaled = None, X
-    for scaler in scalers:
-        if scaler is not last:
-            last, scaled = scaler, scale_rows(scaler, X)
-        yield scaled
 
 
 class Order(NamedTuple):
@@ -161,23 +141,15 @@ class Blocks:
         self._first_chunks = [0] * len(self._sources)
         self._held = None  # the futures of the last pass
 
-    def scaled(self, scaler):
-        """Return the same blocks, scaled by a fitted scaler."""
+    def with_weights(self, exponent, heaviest):
+        """Return the same blocks with weights times 2^exponent; `heaviest` is the largest."""
         other = copy(self)
-        other._reading = self._reading._replace(scaler=scaler)
+        other._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
         return other
 
-    def widen(self):
-        """Convert the rows to float64 in later passes."""
-        self._reading = self._reading._replace(dtype=np.dtype(np.float64))
-
-    def normalise_weights(self, exponent, heaviest):
-        """Multiply weights by 2^exponent in later passes; `heaviest` is the largest weight."""
-        self._reading = self._reading._replace(weight_exponent=exponent, heaviest=heaviest)
-
     @property
-    def scaler(self):
-        return self._reading.scaler
+    def names(self):
+        return self._reading.names
 
     @property
     def dtype(self):
@@ -200,9 +172,19 @@ class Blocks:
         n_chunks = -(-self.lengths // chunk_rows(self.array.shape[1]))
         self._first_chunks = np.concatenate([[0], np.cumsum(n_chunks)[:-1]]).tolist()
 
-    def reduce(self, run, combine, request, check=False):
-        """Make one pass: call run(rows, request) on each block, and combine the results."""
-        order = Sealed(Order(run, combine, request, self._reading, check))
+    def known_array(self):
+        """Return the Dask array of the rows, with the lengths of its blocks."""
+        array = self.array.copy()
+        array._chunks = (tuple(int(length) for length in self.lengths), array.chunks[1])
+        return array
+
+    def reduce(self, run, combine, request, check=False, change=None, place=None):
+        """Make one pass: call run(part, request) on each block, and combine the results.
+
+        `change` is applied to the rows of each block, and `place` then makes labels for them.
+        """
+        reading = self._reading._replace(change=change, place=place)
+        order = Sealed(Order(run, combine, request, reading, check))
         name, layer = f"cafelearn-{run.__name__.strip('_')}-{uuid4().hex}", {}
         # With few blocks, each task contains the Order, which saves a round trip; with many,
         # all tasks share one copy.
@@ -240,7 +222,8 @@ class Blocks:
         # Release the futures of the previous pass only after this one is submitted: the
         # client sends a release at once, which would delay its next message by 10 ms.
         self._held = futures
-        return client.gather(futures)
+        with _slot_given_up():
+            return client.gather(futures)
 
     def forget(self, key):
         """Remove the entries whose keys begin with `key` from the caches of all workers."""
@@ -256,6 +239,22 @@ def _scheduler(array):
     schedule = get_scheduler(collections=[array])
     client = getattr(schedule, "__self__", None)
     return schedule, client if hasattr(client, "nthreads") else None
+
+
+@contextmanager
+def _slot_given_up():
+    """Let other tasks of the worker run while a task, if this is one, waits for them."""
+    from distributed import rejoin, secede
+
+    try:
+        secede()
+    except (ValueError, AttributeError, KeyError):  # not in a task, or it has done so
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()
 
 
 def _place(workers, n_blocks, key):

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from cafelearn.distributed.blocks import scaled_by_each
 from cafelearn.distributed.cache import CACHE
 from cafelearn.distributed.merging import NodeSums, combine, nodes, totals
 from cafelearn.kmeans.descent import (
@@ -24,6 +23,7 @@ from cafelearn.kmeans.descent import (
 )
 from cafelearn.kmeans.iteration import ASSIGN, STOP, Problem, start
 from cafelearn.kmeans.kernels.assign import hash_of
+from cafelearn.kmeans.kernels.geometry import chunk_rows
 from cafelearn.kmeans.kernels.sums import MASS, MEMBERS, N_ROWS, empty_stack
 
 # Largest total size in bytes of the sums of one node (see `merging`) for all running descents.
@@ -42,7 +42,7 @@ class Request(NamedTuple):
     """Arguments of a pass for one descent."""
 
     labels: tuple  # cache key of the last labels: (descent, number of assignments so far)
-    scaler: Any  # of the rows, or None
+    change: Any  # of the rows, or None; see `Change`
     problem: Problem
     phase: int
     model: Model
@@ -56,13 +56,21 @@ class Pass(NamedTuple):
     requests: list
 
 
+def last_chunk(part):
+    """Return the number of the first chunk after this block."""
+    return part.first_chunk + -(-len(part.X) // chunk_rows(part.X.shape[1]))
+
+
 def run_pass(rows, order):
     """Compute the sums of one block for every descent."""
     entry, found, labels = (order.fit, rows.number), [], {}
     known = CACHE.get(entry)
-    # Descents with the same scaling are next to each other, so few scaled copies are made.
-    copies = scaled_by_each([request.scaler for request in order.requests], rows.X)
-    for request, X in zip(order.requests, copies, strict=True):
+    last, X = None, rows.X
+    for request in order.requests:
+        # Descents with the same scaling are next to each other, so few copies are made.
+        if request.change is not last:
+            last = request.change
+            X = rows.X if last is None else np.require(last(rows.X), None, "CW")
         own = _labels(rows._replace(X=X), request, known.get(request.labels))
         found.append(_sum_block(rows._replace(X=X), own, request, request.phase, request.model))
         descent, n_assigned = request.labels
@@ -72,7 +80,7 @@ def run_pass(rows, order):
         )
     # This also removes the labels of descents that have ended.
     CACHE.put(entry, labels)
-    return NodeSums(rows.first_chunk, rows.last_chunk, np.stack(found, axis=1))
+    return NodeSums(rows.first_chunk, last_chunk(rows), np.stack(found, axis=1))
 
 
 def _labels(rows, request, known):
@@ -89,7 +97,7 @@ def _sum_block(rows, labels, request, phase, model):
     """Compute the sums of the nodes of a block for one descent; ASSIGN updates `labels`."""
     cells, problem = model.cells, request.problem
     n_clusters, _, n_features = cells.shape
-    n_chunks = rows.last_chunk - rows.first_chunk
+    n_chunks = last_chunk(rows) - rows.first_chunk
     stack = empty_stack(n_chunks, n_clusters, n_features)
     sum_chunks(
         phase,
@@ -101,7 +109,7 @@ def _sum_block(rows, labels, request, phase, model):
         scratch_for(rows.X, n_clusters, problem),
         model.typical,
     )
-    sums = stack[: len(nodes(rows.first_chunk, rows.last_chunk))]
+    sums = stack[: len(nodes(rows.first_chunk, last_chunk(rows)))]
     if phase == ASSIGN:
         # Hashes use the number of a row within its block; the factor distinguishes blocks.
         members = sums[:, :-1, MEMBERS, 0].copy().view(np.uint64)
@@ -113,8 +121,8 @@ def _sum_block(rows, labels, request, phase, model):
 class Descent:
     """One descent on the client."""
 
-    def __init__(self, seed: Seed, feature_scale, problem: Problem, scaler):
-        self.problem, self.phase, self.scaler = problem, ASSIGN, scaler
+    def __init__(self, seed: Seed, feature_scale, problem: Problem, change):
+        self.problem, self.phase, self.change = problem, ASSIGN, change
         centers, weights, self.typical = seed
         self.dtype = centers.dtype
         self.state = start(centers, feature_scale, problem, weights)
@@ -125,7 +133,7 @@ class Descent:
         """Return the request for the next pass."""
         return Request(
             (self.key, self.n_assigned),
-            self.scaler,
+            self.change,
             self.problem,
             self.phase,
             Model(self.state.cells, self.typical),
@@ -151,14 +159,17 @@ class Descent:
 
 def descend(blocks, descents):
     """Run descents together to their ends; yield their results in the given order."""
-    left = deque(descents)
-    while left:
-        n_clusters, _, n_features = left[0].state.cells.shape
-        at_most = max(1, TOGETHER // (8 * (n_clusters + 1) * N_ROWS * n_features))
-        running = [descent for descent in left if descent.phase != STOP][:at_most]
-        order = Pass(blocks.fit, [descent.request() for descent in running])
-        part = blocks.reduce(run_pass, combine, order)
-        for descent, sums in zip(running, totals(part), strict=True):
-            descent.advance(sums)
-        while left and left[0].phase == STOP:
-            yield left.popleft().result()
+    try:
+        left = deque(descents)
+        while left:
+            n_clusters, _, n_features = left[0].state.cells.shape
+            at_most = max(1, TOGETHER // (8 * (n_clusters + 1) * N_ROWS * n_features))
+            running = [descent for descent in left if descent.phase != STOP][:at_most]
+            order = Pass(blocks.fit, [descent.request() for descent in running])
+            part = blocks.reduce(run_pass, combine, order)
+            for descent, sums in zip(running, totals(part), strict=True):
+                descent.advance(sums)
+            while left and left[0].phase == STOP:
+                yield left.popleft().result()
+    finally:
+        blocks.forget(blocks.fit)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cafelearn.data.gaps import has_gaps, refuse_empty_rows
+from cafelearn.data.source import check_rows
 from cafelearn.data.validation import check_enough_rows, check_span, refuse_empty_columns
-from cafelearn.distributed.starts import check_init
 
 
 class Extents(NamedTuple):
@@ -23,9 +23,23 @@ class Extents(NamedTuple):
     gaps: bool  # whether any value is missing
 
 
-def find_extents(rows, request):
-    """Compute the Extents of one block."""
-    X, counted = rows.X, rows.sample_weight > 0
+def find_extents(part, request):
+    """Compute the Extents of one block after each change.
+
+    `request` is (changes, owner, names).
+    """
+    changes, owner, names = request
+    found = []
+    for change in changes:
+        X = part.X if change is None else change(part.X)
+        if change is not None:
+            check_rows(X, part.X.shape[1], owner, names)
+        found.append(_extents_of(X, part.sample_weight))
+    return found
+
+
+def _extents_of(X, weight):
+    counted = weight > 0
     used = X if counted.all() else X[counted]
     low, high = used.min(axis=0, initial=np.inf), used.max(axis=0, initial=-np.inf)
     observed, empty, gaps = np.full(X.shape[1], len(X) > 0), np.arange(0), has_gaps(X)
@@ -35,11 +49,11 @@ def find_extents(rows, request):
         missing = np.isnan(X)
         observed, empty = ~missing.all(axis=0), np.flatnonzero(missing.all(axis=1))
     with np.errstate(over="ignore"):
-        mass = float(rows.sample_weight.sum())
+        mass = float(weight.sum())
     return Extents(
         (len(X),),
         mass,
-        float(rows.sample_weight.max(initial=0.0)),
+        float(weight.max(initial=0.0)),
         low,
         high,
         used[0].copy() if len(used) else None,
@@ -50,7 +64,11 @@ def find_extents(rows, request):
 
 
 def combine_extents(parts):
-    """Combine the Extents of several blocks."""
+    """Combine the Extents of several blocks, for each change."""
+    return [_combine(found) for found in zip(*parts, strict=True)]
+
+
+def _combine(parts):
     first = np.cumsum([0, *(sum(part.lengths) for part in parts[:-1])])
     return Extents(
         tuple(length for part in parts for length in part.lengths),
@@ -68,7 +86,8 @@ def combine_extents(parts):
 def measure(estimator, blocks):
     """Check every row, compute the Extents of all blocks and set the lengths of the blocks."""
     owner = type(estimator).__name__
-    found = blocks.reduce(find_extents, combine_extents, None, check=True)
+    request = [None], owner, blocks.names
+    (found,) = blocks.reduce(find_extents, combine_extents, request, check=True)
     blocks.set_lengths(found.lengths)
     if len(blocks) == 0:
         raise ValueError(
@@ -83,16 +102,20 @@ def measure(estimator, blocks):
     refuse_empty_columns(~found.observed, estimator)
     if hasattr(estimator, "n_clusters"):
         check_enough_rows(estimator, blocks)
-    if hasattr(estimator, "init"):
-        check_init(estimator, len(blocks))
     found = _without_gaps(found)
     check_span(found.low, found.high, estimator)
     return found
 
 
-def measure_again(blocks):
-    """Compute the Extents again after the weights or the type of the blocks have changed."""
-    return _without_gaps(blocks.reduce(find_extents, combine_extents, None))
+def measure_scaled(estimator, blocks, changes):
+    """Compute the Extents of all blocks after each change, in one pass."""
+    request = changes, type(estimator).__name__, blocks.names
+    found = [
+        _without_gaps(each) for each in blocks.reduce(find_extents, combine_extents, request)
+    ]
+    for each in found:
+        check_span(each.low, each.high, estimator)
+    return found
 
 
 def _without_gaps(found):

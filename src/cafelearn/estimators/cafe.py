@@ -1,9 +1,8 @@
 """The estimator CAFE: cluster the rows, choose a clustering, extract features."""
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -41,25 +40,23 @@ from cafelearn.choice.diagnosis import (
 from cafelearn.choice.selection import (
     MIXTURE,
     SELECTIONS,
+    add_tables,
     adjusted_rand_index,
     agreement_matrix,
     contingency_tables,
     highest,
 )
-from cafelearn.data.gaps import extremes, fill_gaps, has_gaps
+from cafelearn.data.gaps import fill_gaps, has_gaps
+from cafelearn.data.moments import combine_moments, sum_moments
+from cafelearn.data.source import Part, scale_rows
 from cafelearn.data.validation import (
     N_JOBS,
-    check_columns_observed,
     check_data,
-    check_enough_rows,
     check_given_number,
     check_unscaled,
-    countable_weights,
-    distributed,
     is_dask,
     lazy_on_dask,
 )
-from cafelearn.data.validation import check_weights as check_sample_weight
 from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
 from cafelearn.estimators.candidates import (
     SCALINGS,
@@ -70,18 +67,26 @@ from cafelearn.estimators.candidates import (
     make_models,
 )
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.estimators.scaling import scale_rows
+from cafelearn.estimators.opening import open_rows
+from cafelearn.estimators.scaling import LARGEST_SAMPLE
 from cafelearn.estimators.variable_scaling import fit_scalers, scaling_key
-from cafelearn.extraction.fitting import extractor_of, fit_extractor, width_of
+from cafelearn.extraction.fitting import (
+    extractor_of,
+    fit_extractor,
+    fit_pca,
+    fits_from_moments,
+    width_of,
+)
 from cafelearn.extraction.loadings import make_loadings
 from cafelearn.extraction.rescaling import (
     RESCALINGS,
     balancing_scales,
     beside_distances,
     beside_memberships,
-    cluster_weights,
     rescale_rows,
     shortest_distance,
+    spread_sums,
+    weights_of,
 )
 from cafelearn.extraction.table import EXTRACTORS
 from cafelearn.interpret.labels import family_positions
@@ -90,13 +95,9 @@ from cafelearn.interpret.profiles import ProfileMixin
 from cafelearn.kmeans.kernels.weights import WEIGHTINGS
 from cafelearn.kmeans.placing import margins
 from cafelearn.mixture.descent import score_labels
-from cafelearn.mixture.model import (
-    counting_weights,
-    one_thread,
-    prepare,
-    search_sample,
-    sum_batches,
-)
+from cafelearn.mixture.em import add_sums
+from cafelearn.mixture.model import one_thread, prepare, sum_batches
+from cafelearn.mixture.settings import LIMITS
 
 __all__ = ["CAFE", "PAPER"]
 
@@ -470,106 +471,114 @@ class CAFE(
             The fitted estimator.
         """
         check_given_number(self)
+        check_input(self)
         with shown(self.verbose):
             if not isinstance(self.n_clusters, Integral):
                 return fit_chosen(self, X, sample_weight)
             self._numbers = None
-            return self._fit(X, sample_weight)
+            return self._fit(self._open(X, sample_weight))
 
-    def _fit(self, X, sample_weight=None):
+    def _open(self, X, sample_weight):
+        """Check the rows and return their source."""
+        if is_dask(X) and sample_weight is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no sample_weight for Dask collections; "
+                "MinkowskiWeightedKMeans does."
+            )
+        return open_rows(self, X, sample_weight)
+
+    def _fit(self, source):
         """Fit with the number of clusters that was given or chosen."""
-        check_input(self)
-        if is_dask(X):
-            if sample_weight is not None:
-                raise ValueError(
-                    f"{type(self).__name__} takes no sample_weight for Dask collections; "
-                    "MinkowskiWeightedKMeans does."
-                )
-            return distributed().fit_cafe(self, X)
-        X = check_data(self, X, gaps=True)
-        check_enough_rows(self, X)
-        check_columns_observed(self, X)
+        candidates = make_candidates(self)
         set_variables(self)
         codes = variable_codes(self)
-        weights = mass = sample_weight
-        kept = slice(None)
-        if weights is not None:
-            weights = check_sample_weight(weights, X, self)
-            mass, kept = countable_weights(weights), weights > 0
-        candidates = make_candidates(self)
         if any(candidate.scaling is None for candidate in candidates):
-            check_unscaled(*extremes(X)[:2], self)
+            check_unscaled(source.low, source.high, self)
         seeds = seed_sequence(self.random_state).spawn(4)
         for_models, for_extractor, for_search, for_answer = seeds
-        extractor = extractor_of(self, X[kept], seed_integer(for_extractor))
-        # Candidates with the same scaling share one scaled copy of the rows.
-        scalers = fit_scalers(candidates, X, mass, codes)
-        scaled = {key: scale_rows(scaler, X) for key, scaler in scalers.items()}
-        rows = [scaled[scaling_key(c, codes)] for c in candidates]
-        all_weights = [weights] * len(candidates)
-        # Rows of zero weight only get labels; all that follows uses the other rows.
-        given, X, mass = X, X[kept], None if mass is None else mass[kept]
-        weight = counting_weights(np.ones(len(X)) if mass is None else mass)
-        some = search_sample(weight, for_search)
-        prepared = prepare(X[some], weight[some], self._column_groups())
-
-        def fit(models, filled):
-            return fit_models(models, rows, self.n_jobs, self.verbose, all_weights, filled)
-
-        def label(models):
-            return [model.labels_[kept][some] for model in models]
-
-        models, found, scores = self._fit_candidates(
-            candidates, for_models, fit, label, prepared, has_gaps(given)
-        )
-        tables = contingency_tables(
-            [model.labels_[kept] for model in models], [self.n_clusters] * len(models)
-        )
-        weighted = weights is not None
-        chosen = self._choose(candidates, models, found, scores, tables, weighted)
-        if weighted:
-            self.model_._count_members(kept)
-        key = scaling_key(candidates[chosen], codes)
-        self.scaler_, scaled = scalers[key], scaled[key][kept]
-        self.labels_ = self.model_.labels_
+        seed = seed_integer(for_extractor)
+        extractor = extractor_of(self, source.n_counted, source.shape[1], seed)
+        # Candidates with the same scaling share one source of scaled rows.
+        scalers = fit_scalers(candidates, source, codes, for_extractor)
+        scaled = dict(zip(scalers, source.scaled(scalers.values(), self), strict=True))
+        sources = [scaled[scaling_key(candidate, codes)] for candidate in candidates]
+        prepared = self._prepare(source, for_search)
+        models, found, scores = self._fit_candidates(candidates, for_models, sources, prepared)
+        chosen = self._choose(candidates, models, found, scores, source, sources)
+        self.scaler_ = sources[chosen].scaler
         if self.selection == MIXTURE:
-            total, refine = partial(sum_batches, X, weight), len(some) < len(X)
-            starts = label([models[i] for i in best_starts(scores)])
-            self._set_mixture(fit_mixture(self, prepared, starts, for_answer, total, refine))
-            # Rows of zero weight are not in the fit, but get labels.
-            self.labels_ = self._assign(given)
-            self.mixture_.labels_ = self.labels_[kept]
-            self._mass, self._members = sizes_of(self.labels_[kept], self.n_clusters, mass)
-            with one_thread():
-                self.feature_weights_ = cluster_weights(
-                    scaled, self.labels_[kept], self.n_clusters, weight, codes
-                )
+            starts = [models[i] for i in best_starts(scores)]
+            starts = _predict(starts, [sources[i] for i in best_starts(scores)], prepared.X)
+            self._fit_mixture(source, prepared, starts, for_answer)
+            placed = source.labelled(source.portable(self)._assign)
+            self._weigh(placed, sources[chosen], codes)
         else:
-            self._judge(prepared, self.labels_[kept][some], for_answer)
-        labels = self.labels_[kept]
-        rows = X if self._input == "memberships" else scaled
-        if self._input == "distances":
-            self._balance_parts(variances_of(self._rescale(rows, None), mass))
-        self.extractor_ = fit_extractor(extractor, self._rescale(rows, labels), mass)
-        first = self._rescale(rows[:1], labels[:1])
-        self._n_features_out = width_of(self.extractor_, first)
+            placed = source.labelled(source.portable(self)._assign, self.model_.labels_)
+            labels = self._assign(prepared.X)
+            self._judge(prepared, labels, for_answer)
+        self._extract(extractor, placed, for_extractor)
+        for model, its_source in zip(models, sources, strict=True):
+            model.labels_ = its_source.labels(model, model.labels_)
+        self.labels_ = source.labels(self, placed.placed)
+        if self.selection == MIXTURE and isinstance(self.labels_, np.ndarray):
+            self.mixture_.labels_ = self.labels_[source.kept]
         warn_of(self.diagnosis_, type(self).__name__)
         return self
 
-    def _column_groups(self):
+    def _prepare(self, source, seed):
+        """Prepare the rows of the search: all rows, or a sample."""
+        rows, mass = source.sample(seed, LIMITS.search_rows)
         codes = variable_codes(self)
-        return None if codes is None else columns_by_code(codes)
+        groups = None if codes is None else columns_by_code(codes)
+        return prepare(rows, mass / counting_unit(source), groups)
+
+    def _fit_mixture(self, source, prepared, starts, seed):
+        """Fit the mixture: the search runs on prepared rows, the last iterations on all."""
+        unit, refine = counting_unit(source), len(prepared.weight) < source.n_counted
+
+        def total(run, request):
+            return source.reduce(sum_part, add_sums, (unit, run, request))
+
+        self.mixture_, answer = fit_mixture(self, prepared, starts, seed, total, refine)
+        self._answer = answer._asdict()
+
+    def _weigh(self, placed, scaled, codes):
+        """Set the weights and the sizes of the clusters of the mixture."""
+        unit, center = counting_unit(placed), scaled.low / 2 + scaled.high / 2
+        request = placed.portable(self), unit, center
+        with one_thread():
+            sums, mass, members = placed.reduce(sum_spreads, add_members, request)
+            self.feature_weights_ = weights_of(sums, scaled.high - scaled.low, codes)
+        self._mass, self._members = mass, members if placed.weighted else None
+
+    def _extract(self, extractor, placed, seed):
+        """Fit the extractor by moments of the rescaled rows if possible, else to rows."""
+        rescale = Rescaling(placed.portable(self))
+        if self._input == "distances":
+            request = rescale, placed.weighted, {}
+            moments = placed.reduce(sum_moments, combine_moments, request)
+            self._balance_parts(moments.scatter / moments.mass)
+            rescale = Rescaling(placed.portable(self))
+        if not placed.in_memory and fits_from_moments(extractor):
+            request = rescale, False, {"products": True}
+            moments = placed.reduce(sum_moments, combine_moments, request)
+            self.extractor_ = fit_pca(extractor, moments, placed.dtype)
+            self._n_features_out = extractor.n_components_
+            return
+        if placed.in_memory:
+            part = Part(placed.counted, placed.weight, labels=placed.placed[placed.kept])
+            rows, mass = rescale(part), placed.weight if placed.weighted else None
+        else:
+            at_most = 1 if extractor is None else LARGEST_SAMPLE
+            rows, mass = self._rescaled(placed.sample(seed, at_most)[0]), None
+        self.extractor_ = fit_extractor(extractor, rows, mass)
+        self._n_features_out = width_of(self.extractor_, rows[:1])
 
     def _judge(self, prepared, labels, seed):
         """Judge the clusters of a hard candidate; `labels` are those of the prepared rows."""
         with phase("verdict"):
             verdict = judge_labels(prepared, labels, self.n_clusters, seed)
         self._answer = {"verdict": verdict.kind, "gain": float(verdict.gain)}
-
-    def _set_mixture(self, found):
-        """Set the attributes of a fitted mixture; `found` is (mixture, Answer)."""
-        self.mixture_, answer = found
-        self._answer = answer._asdict()
 
     @property
     def _input(self):
@@ -809,38 +818,41 @@ class CAFE(
             )
         return self._answer[name]
 
-    def _fit_candidates(self, candidates, seed, fit, label, prepared, gaps):
+    def _fit_candidates(self, candidates, seed, sources, prepared):
         """Fit a model of each candidate; return the models, numbers of clusters and scores.
 
-        `fit(models, filled)` fits models and returns the number of nonempty clusters of each;
-        if `filled` is true, the starts run on rows whose missing values are filled.
-        `label(models)` returns the labels of the prepared rows by each model. If `gaps` is true
-        (values are missing), each candidate is fitted with both kinds of starts, and the model
+        If values are missing, each candidate is fitted with both kinds of starts, and the model
         with the higher score is kept.
         """
 
-        def score(models):
+        def fit(filled):
+            models = make_models(candidates, seed, **self._model_options())
+            found = fit_models(models, sources, self.n_jobs, self.verbose, filled)
+            labellings = _predict(models, sources, prepared.X)
             with one_thread():
-                return [score_labels(prepared, each, self.n_clusters) for each in label(models)]
+                scores = [score_labels(prepared, each, self.n_clusters) for each in labellings]
+            return models, found, scores
 
-        models = make_models(candidates, seed, **self._model_options())
-        found, scores = fit(models, False), score(models)
-        if gaps:
+        models, found, scores = fit(False)
+        if sources[0].gaps:
             # On some data the starts on filled rows are better, on other data they are not.
-            others = make_models(candidates, seed, **self._model_options())
-            more, both = fit(others, True), np.transpose([scores, score(others)])
+            others, more, scores_of_others = fit(True)
+            both = np.transpose([scores, scores_of_others])
             better = [highest(pair) for pair in both]
             models = [(models, others)[i][j] for j, i in enumerate(better)]
             found = np.choose(better, [found, more]).tolist()
             scores = np.choose(better, both.T)
         return models, found, np.asarray(scores)
 
-    def _choose(self, candidates, models, found, scores, tables, weighted=False):
+    def _choose(self, candidates, models, found, scores, source, sources):
         """Choose a fitted model, set the attributes that depend on it and return its index."""
+        place = Placement([source.portable(m) for m in models], [s.scaler for s in sources])
+        sizes = [self.n_clusters] * len(models)
+        placed = source.labelled(place, [model.labels_ for model in models])
+        tables = placed.reduce(count_pairs, add_tables, sizes)
         self.agreement_ = agreement_matrix(tables, len(models))
-        choose = SELECTIONS[self.selection].choose
-        chosen = choose(models, scores, self.agreement_)
-        check_found(self, found[chosen], weighted)
+        chosen = SELECTIONS[self.selection].choose(models, scores, self.agreement_)
+        check_found(self, found[chosen], source.weighted)
         self.models_, self.model_ = models, models[chosen]
         self._candidates = candidate_records(
             candidates, models, scores, self.agreement_, chosen
@@ -849,6 +861,9 @@ class CAFE(
         self.feature_weights_ = self.model_.feature_weights_
         shortest = shortest_distance(self.model_.inertia_, self.model_._mass.sum(), self.p_)
         self._distance_scales = np.array([shortest, 1.0, 1.0])
+        if source.weighted:
+            counted = placed.placed[chosen][source.kept]
+            self.model_._members = np.bincount(counted, minlength=self.n_clusters) * 1.0
         return chosen
 
     def _balance_parts(self, variances):
@@ -884,7 +899,7 @@ class CAFE(
         """Return the clusters of validated rows."""
         if self.selection == MIXTURE:
             return self.mixture_._probabilities(X).argmax(axis=1).astype(np.int32)
-        return self._model().predict(self._scale(X) if scaled is None else scaled)
+        return self.model_._assign(self._scale(X) if scaled is None else scaled)
 
     def _rescaled(self, X):
         """Scale, assign and rescale validated rows."""
@@ -961,17 +976,68 @@ def check_found(estimator, n_found, weighted):
         )
 
 
-def sizes_of(labels, n_clusters, mass=None):
-    """Return the mass of each cluster, and the number of its rows if rows have a mass."""
-    members = np.bincount(labels, minlength=n_clusters).astype(np.float64)
-    if mass is None:
-        return members, None
-    return np.bincount(labels, mass, n_clusters), members
+def counting_unit(source):
+    """Return the divisor that makes weights numbers of rows; see `counting_weights`."""
+    if not source.weighted:
+        return 1.0
+    return min(source.weight.sum() / len(source.weight), 1.0)
 
 
-def variances_of(rows, sample_weight=None):
-    """Compute the (weighted) variance of each column in float64."""
-    if sample_weight is None:
-        return rows.var(axis=0, dtype=np.float64)
-    mean = np.average(rows, axis=0, weights=sample_weight)
-    return np.average((rows - mean) ** 2, axis=0, weights=sample_weight)
+class Placement(NamedTuple):
+    """Assign rows by several models, each after its own scaler."""
+
+    models: list
+    scalers: list
+
+    def __call__(self, X):
+        """Return the labels of the rows by each model."""
+        scaled = {id(scaler): scale_rows(scaler, X) for scaler in self.scalers}
+        with config_context(assume_finite=True):
+            return [
+                model._assign(scaled[id(scaler)])
+                for model, scaler in zip(self.models, self.scalers, strict=True)
+            ]
+
+
+def _predict(models, sources, X):
+    """Return the labels of rows by models, which were fitted to scaled sources."""
+    return Placement(models, [source.scaler for source in sources])(X)
+
+
+def count_pairs(part, sizes):
+    """Compute the contingency tables of the labellings of a part."""
+    return contingency_tables(part.labels, sizes)
+
+
+def sum_part(part, request):
+    """Add up the results of a function for a part; `request` is (unit, run, its request)."""
+    unit, run, inner = request
+    weight = part.sample_weight if unit == 1 else part.sample_weight / unit
+    return sum_batches(part.X, weight, run, inner)
+
+
+def sum_spreads(part, request):
+    """Compute SpreadSums, masses and sizes of clusters; `request` is (cafe, unit, centre)."""
+    cafe, unit, center = request
+    labels, weight, k = part.labels, part.sample_weight, cafe.n_clusters
+    sums = spread_sums(cafe._scale(part.X), labels, k, weight / unit, center)
+    mass = np.bincount(labels, weight, minlength=k)
+    return sums, mass, np.bincount(labels, minlength=k).astype(np.float64)
+
+
+def add_members(parts):
+    """Add the results of `sum_spreads`."""
+    return tuple(add_sums(sums) for sums in zip(*parts, strict=True))
+
+
+class Rescaling(NamedTuple):
+    """Compute the input of the extractor of a CAFE for a part with labels."""
+
+    cafe: CAFE
+
+    def __call__(self, part):
+        X, cafe = part.X, self.cafe
+        with config_context(assume_finite=True):
+            if cafe._input == "memberships":
+                return cafe._rescale(X, part.labels)
+            return cafe._rescale(cafe._scale(X), part.labels)

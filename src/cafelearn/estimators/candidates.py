@@ -113,19 +113,22 @@ def _offset(candidate):
     return {"dispersion_offset": candidate.dispersion_offset}
 
 
-def fit_models(models, rows, n_jobs=None, verbose=0, weights=None, filled_starts=False):
-    """Fit each model to its rows, with the starts of all models in one pool of workers.
+def fit_models(models, sources, n_jobs=None, verbose=0, filled_starts=False):
+    """Fit each model to its source, with the starts of all models in one pool of workers.
 
-    `weights` are the sample weights of each model's rows. With `filled_starts` the starts run
-    on rows whose missing values are filled; see `prepare`. Return the number of nonempty
-    clusters of each model.
+    With `filled_starts` the starts run on rows whose missing values are filled; see `prepare`.
+    Return the number of nonempty clusters of each model.
     """
-    weights = [None] * len(models) if weights is None else weights
-    shared = {(id(X), id(mass)): {} for X, mass in zip(rows, weights, strict=True)}
-    jobs = [
-        prepare(model, X, mass, shared[id(X), id(mass)], filled_starts)
-        for model, X, mass in zip(models, rows, weights, strict=True)
-    ]
+    groups = {}
+    for model, source in zip(models, sources, strict=True):
+        model.n_features_in_ = source.shape[1]
+        rows = source.ordinary(model.p)
+        groups.setdefault(id(rows), (rows, []))[1].append(model)
+    jobs = []
+    for rows, together in groups.values():
+        jobs += prepare(together, rows, filled_starts)
+    order = {id(job.estimator): job for job in jobs}
+    jobs = [order[id(model)] for model in models]
     run_starts(jobs, n_jobs, verbose)
     return [job.best.n_found for job in jobs]
 

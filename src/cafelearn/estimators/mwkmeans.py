@@ -25,7 +25,6 @@ from cafelearn.choice.diagnosis import Finding, check_number, check_scales, chec
 from cafelearn.choice.diagnosis import check_weights as check_feature_weights
 from cafelearn.data.validation import (
     N_JOBS,
-    check_columns_observed,
     check_data,
     check_given_number,
     check_weights,
@@ -33,6 +32,7 @@ from cafelearn.data.validation import (
     is_dask,
     lazy_on_dask,
 )
+from cafelearn.estimators.opening import open_rows
 from cafelearn.interpret.notebook import NotebookMixin
 from cafelearn.interpret.profiles import ProfileMixin
 from cafelearn.kmeans.kernels.weights import WEIGHTINGS
@@ -319,34 +319,29 @@ class MinkowskiWeightedKMeans(
             if not isinstance(self.n_clusters, Integral):
                 return fit_chosen(self, X, sample_weight)
             self._numbers = None
-            return self._fit(X, sample_weight)
+            return self._fit(self._open(X, sample_weight))
 
-    def _fit(self, X, sample_weight=None):
+    _open = open_rows
+
+    def _fit(self, source):
         """Fit with the number of clusters that was given or chosen."""
         self._members = None
-        if is_dask(X):
-            n_found = distributed().fit_mwkmeans(self, X, sample_weight)
-        else:
-            job = prepare(self, X, sample_weight)
-            check_columns_observed(self, job.X)
-            run_starts([job], self.n_jobs, self.verbose)
-            n_found = job.best.n_found
-            if sample_weight is not None:
-                self._count_members(job.sample_weight > 0)
+        (job,) = prepare([self], source.ordinary(self.p))
+        run_starts([job], self.n_jobs, self.verbose)
+        n_found = job.best.n_found
+        if source.weighted:
+            placed = source.labelled(source.portable(self)._assign, self.labels_)
+            self._members = placed.reduce(count_members, sum, self.n_clusters)
+        self.labels_ = source.labels(self, self.labels_)
         if n_found < self.n_clusters:
             warn_caller(
                 f"Number of distinct clusters ({n_found}) found smaller than "
                 f"n_clusters ({self.n_clusters}). Possibly due to duplicate points in X"
-                f"{'' if sample_weight is None else ' or to sample weights of zero'}.",
+                f"{' or to sample weights of zero' if source.weighted else ''}.",
                 ConvergenceWarning,
             )
         warn_of(self.diagnosis_, type(self).__name__)
         return self
-
-    def _count_members(self, used):
-        """Set the number of rows in each cluster; `used` marks the rows of positive weight."""
-        counts = np.bincount(self.labels_[used], minlength=self.n_clusters)
-        self._members = counts.astype(np.float64)
 
     @property
     def diagnosis_(self) -> list[Finding]:
@@ -454,6 +449,10 @@ class MinkowskiWeightedKMeans(
         with np.errstate(over="ignore"):
             return -float(sample_weight @ nearest.astype(np.float64) ** self.p)
 
+    def _assign(self, X):
+        """Return the clusters of rows; there may be none."""
+        return self.predict(X) if len(X) else np.empty(0, dtype=np.int32)
+
     def _placed(self, X):
         """Return the arguments of `assign` and `distances`: rows, model and threads."""
         check_is_fitted(self)
@@ -491,3 +490,9 @@ class MinkowskiWeightedKMeans(
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def count_members(part, n_clusters):
+    """Count the rows of positive weight of each cluster."""
+    labels = part.labels[part.sample_weight > 0]
+    return np.bincount(labels, minlength=n_clusters).astype(np.float64)

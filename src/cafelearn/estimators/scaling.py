@@ -3,24 +3,21 @@
 from typing import Self
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from cafelearn.base.typing import MatrixLike, VectorLike
-from cafelearn.data.gaps import extremes
+from cafelearn.data.moments import combine_moments, sum_moments
 from cafelearn.data.validation import (
-    check_columns_observed,
     check_data,
     check_span,
-    check_weights,
-    distributed,
-    first_name,
     is_dask,
     lazy_on_dask,
     ordinary_units,
 )
+from cafelearn.estimators.opening import open_rows
 from cafelearn.kmeans.scales import is_constant
 
 __all__ = ["RangeScaler"]
@@ -85,40 +82,26 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : RangeScaler
             The fitted scaler.
         """
-        if is_dask(X):
-            if sample_weight is not None:
-                raise ValueError("RangeScaler takes no sample_weight for Dask collections.")
-            return distributed().fit_range_scaler(self, X)
-        X = check_data(self, X, gaps=True)
-        check_columns_observed(self, X)
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, X, self)
-            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        low, high, gaps = extremes(X)
+        if is_dask(X) and sample_weight is not None:
+            raise ValueError("RangeScaler takes no sample_weight for Dask collections.")
+        return self._learn(open_rows(self, X, sample_weight))
+
+    def _learn(self, source):
+        """Fit to validated rows."""
+        low, high, dtype = source.low, source.high, source.low.dtype
         check_span(low, high, self)
         # Halve first, because the difference of huge numbers would overflow.
         half = high / 2 - low / 2
-        # Average the deviations from the middle, because rounding errors would otherwise grow
-        # with the distance of a feature's values from 0.
-        middle = low + half
-        units = ordinary_units(low, high)
-        away = X - middle if units is None else (X - middle) * units
-        if sample_weight is None:
-            shift = np.mean(away, axis=0, dtype=np.float64)
-        else:
-            shift = np.average(away, axis=0, weights=sample_weight)
-        shift = np.asarray(shift)
-        for v in np.flatnonzero(np.isnan(shift)) if gaps else ():
-            there = ~np.isnan(X[:, v])
-            weight = None if sample_weight is None else sample_weight[there]
-            some = np.float64(away[there, v])
-            shift[v] = np.average(some, weights=weight) if there.any() else 0.0
+        middle, units = low + half, ordinary_units(low, high)
+        shift = source.reduce(sum_away, add_pairs, (middle, units, source.weighted))
+        shift = np.divide(*shift, out=np.zeros(len(low)), where=shift[1] > 0)
         if units is not None:
             shift = shift / units
-        self.mean_ = middle + shift.astype(X.dtype)
+        self.mean_ = middle + shift.astype(dtype)
         constant = is_constant(low, high)
         self.mean_[constant] = low[constant]
-        self.range_ = np.where(constant, X.dtype.type(1), 2 * half)
+        self.range_ = np.where(constant, dtype.type(1), 2 * half)
+        self.n_features_in_ = len(low)
         return self
 
     @lazy_on_dask
@@ -168,21 +151,79 @@ class RangeScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def fit_scaler(scaler, X, sample_weight=None):
-    """Fit a scaler to validated rows; return None if the scaler is None.
+def sum_away(part, request):
+    """Return sums of the deviations of columns from their middle, and their mass.
+
+    Sums of the values themselves would have rounding errors that grow with their distance
+    from 0.
+    """
+    middle, units, weighted = request
+    away = part.X - middle if units is None else (part.X - middle) * units
+    mass = np.full(away.shape[1], part.sample_weight.sum() if weighted else float(len(away)))
+    there = ~np.isnan(away)
+    weight = part.sample_weight if weighted else None
+    sums = _sum_rows(away, weight)
+    for v in np.flatnonzero(~there.all(axis=0)):
+        some = None if weight is None else weight[there[:, v]]
+        sums[v] = _sum_rows(np.float64(away[there[:, v], v]), some)
+        mass[v] = there[:, v].sum() if some is None else some.sum()
+    return sums, mass
+
+
+def _sum_rows(values, weight):
+    if weight is not None:
+        values = values * (weight if values.ndim == 1 else weight[:, None])
+    return values.sum(axis=0, dtype=np.float64)
+
+
+def add_pairs(parts):
+    """Add pairs of sums."""
+    sums, masses = zip(*parts, strict=True)
+    return sum(sums), sum(masses)
+
+
+# Enough rows to fit a scaler or an extractor, and few enough for memory.
+LARGEST_SAMPLE = 100_000
+
+
+def fit_scaler(scaler, source, seed):
+    """Fit a scaler, if it is not None, to a source; to a sample if there is no other way.
 
     A scaler whose `fit` takes no `sample_weight` is fitted to the rows of positive weight.
     """
+    if type(scaler) is RangeScaler:
+        return scaler._learn(source)
+    if type(scaler) is StandardScaler and not source.in_memory:
+        return _fit_by_moments(scaler, source)
+    if scaler is None:
+        return None
+    if not source.in_memory:
+        return scaler.fit(source.sample(seed, LARGEST_SAMPLE)[0])
+    X, weight = source.X, source.mass
     if isinstance(scaler, StandardScaler):
         units = ordinary_units(X.min(axis=0), X.max(axis=0))
         if units is not None:
-            scaler.fit(X * units, sample_weight=sample_weight)
+            scaler.fit(X * units, sample_weight=weight)
             return in_units_of_data(scaler, units)
-    if scaler is None or sample_weight is None:
-        return None if scaler is None else scaler.fit(X)
-    if has_fit_parameter(scaler, "sample_weight"):
-        return scaler.fit(X, sample_weight=sample_weight)
-    return scaler.fit(X[sample_weight > 0])
+    if weight is None or has_fit_parameter(scaler, "sample_weight"):
+        return scaler.fit(X, **({} if weight is None else {"sample_weight": weight}))
+    return scaler.fit(X[weight > 0])
+
+
+def _fit_by_moments(scaler, source):
+    """Fit a StandardScaler by sums over parts."""
+    units = ordinary_units(source.low, source.high)
+    request = None, False, {"units": units}
+    mass, mean, scatter = source.reduce(sum_moments, combine_moments, request)
+    variance = scatter / mass
+    constant = _is_constant_feature(variance, mean, mass)
+    scaler.mean_ = mean if scaler.with_mean or scaler.with_std else None
+    scaler.var_ = scaler.scale_ = None
+    if scaler.with_std:
+        spread, given = np.sqrt(variance), {"copy": False, "constant_mask": constant}
+        scaler.var_, scaler.scale_ = variance, _handle_zeros_in_scale(spread, **given)
+    scaler.n_samples_seen_, scaler.n_features_in_ = mass, len(mean)
+    return scaler if units is None else in_units_of_data(scaler, units)
 
 
 def in_units_of_data(scaler, units):
@@ -197,18 +238,3 @@ def in_units_of_data(scaler, units):
             scaler.scale_ = scaler.scale_ / units
             scaler.var_ = scaler.var_ / units / units
     return scaler
-
-
-def scale_rows(scaler, X):
-    """Scale validated rows with a fitted scaler; return them unchanged if it is None."""
-    if scaler is None or len(X) == 0:
-        return X
-    spread = getattr(scaler, "scale_", None)
-    if spread is not None and not np.isfinite(spread).all():
-        name = first_name(scaler, ~np.isfinite(spread))
-        raise ValueError(
-            f"{type(scaler).__name__} cannot scale column {name}: its variance exceeds the "
-            "largest float. Divide the column by a constant, or use scaling='range'."
-        )
-    with config_context(assume_finite=True):
-        return np.ascontiguousarray(scaler.transform(X), dtype=X.dtype)

@@ -6,7 +6,6 @@ by a bound on their diameter, "standard" by the square root of their total varia
 
 import numpy as np
 
-from cafelearn.data.gaps import observed_extremes
 from cafelearn.data.validation import ordinary_units
 from cafelearn.data.variables import largest_sums, several_columns, sum_over_variables
 from cafelearn.estimators.candidates import make_scaler
@@ -24,22 +23,29 @@ def scaling_key(candidate, codes):
     return id(candidate.scaling), candidate.p if by_p else None
 
 
-def fit_scalers(candidates, X, sample_weight=None, codes=None):
+def fit_scalers(candidates, source, codes=None, seed=None):
     """Fit the scalers of candidates; return a dict from `scaling_key` to scaler."""
     facts = None
     if several_columns(codes).any():
-        kept = X if sample_weight is None else X[sample_weight > 0]
-        low, high = observed_extremes(kept)
-        facts = low, high, largest_sums(kept, low, high, codes)
+        ends = source.low, source.high
+        facts = *ends, source.reduce(find_largest_sums, _largest, (*ends, codes))
     scalers = {}
     for candidate in candidates:
         key = scaling_key(candidate, codes)
         if key not in scalers:
-            scaler = fit_scaler(make_scaler(candidate.scaling), X, sample_weight)
-            scalers[key] = scaler
+            scalers[key] = fit_scaler(make_scaler(candidate.scaling), source, seed)
             if facts is not None:
-                scale_as_one(scaler, candidate, codes, *facts)
+                scale_as_one(scalers[key], candidate, codes, *facts)
     return scalers
+
+
+def find_largest_sums(part, request):
+    """Compute the `largest_sums` of a part; `request` is (low, high, codes)."""
+    return largest_sums(part.X, *request)
+
+
+def _largest(parts):
+    return np.max(parts, axis=0)
 
 
 def scale_as_one(scaler, candidate, codes, low, high, sums):

@@ -14,7 +14,7 @@ from cafelearn.extraction.table import make_extractor
 TIE = 1e-6
 
 
-def extractor_of(estimator, X, seed):
+def extractor_of(estimator, n_rows, n_features, seed):
     """Validate `n_components` of a CAFE and return its unfitted extractor, or None."""
     extractor, wanted = estimator.extractor, estimator.n_components
     if isinstance(extractor, str) and extractor == "auto":
@@ -29,12 +29,18 @@ def extractor_of(estimator, X, seed):
         return None
     named = isinstance(extractor, str)
     shown = repr(extractor) if named else type(extractor).__name__
-    _check_wanted(shown, wanted, X, extractor == "pca" if named else isinstance(extractor, PCA))
+    _check_wanted(
+        shown,
+        wanted,
+        n_rows,
+        n_features,
+        extractor == "pca" if named else isinstance(extractor, PCA),
+    )
     if named:
         n_components = wanted
         if wanted is None:
             # The rank is at most the number of rows.
-            n_components = max(1, min(X.shape[1] // 2, len(X)))
+            n_components = max(1, min(n_features // 2, n_rows))
         return make_extractor(extractor, n_components, seed, estimator.n_jobs)
     extractor = clone(extractor)
     if wanted is not None:
@@ -47,8 +53,8 @@ def extractor_of(estimator, X, seed):
     return extractor
 
 
-def _check_wanted(shown, wanted, X, is_pca):
-    """Raise unless the extractor can extract `wanted` features from rows like X.
+def _check_wanted(shown, wanted, n_rows, n_features, is_pca):
+    """Raise unless the extractor can extract `wanted` features.
 
     `shown` is the name of the extractor in messages.
     """
@@ -61,15 +67,15 @@ def _check_wanted(shown, wanted, X, is_pca):
                 "only PCA takes a share of the variance."
             )
         return
-    if wanted > X.shape[1]:
+    if wanted > n_features:
         raise ValueError(
-            f"CAFE(extractor={shown}) needs n_components <= {X.shape[1]} features, "
+            f"CAFE(extractor={shown}) needs n_components <= {n_features} features, "
             f"got {wanted}."
         )
-    if wanted > len(X):
+    if wanted > n_rows:
         raise ValueError(
             f"CAFE(extractor={shown}) needs at least as many rows as components: "
-            f"n_components={wanted}, n_samples={len(X)}."
+            f"n_components={wanted}, n_samples={n_rows}."
         )
 
 
@@ -137,8 +143,35 @@ def _fit_weighted_pca(pca, rows, sample_weight):
         kept = pca.n_components_
     kept, rest = min(kept, len(variances)), variances[kept:]
     dtype = pca.components_.dtype
-    pca.n_components_, pca.mean_ = kept, mean.astype(dtype)
-    pca.components_ = np.ascontiguousarray(components[:kept], dtype=dtype)
+    return _set_pca(pca, mean, components[:kept], variances, shares, singular, rest, dtype)
+
+
+def fits_from_moments(extractor):
+    """Check whether an extractor is a PCA whose components follow from mean and covariance."""
+    return type(extractor) is PCA and (
+        extractor.n_components is None or isinstance(extractor.n_components, Integral)
+    )
+
+
+def fit_pca(pca, moments, dtype):
+    """Fit scikit-learn's PCA by the `Moments` of the rows."""
+    n_rows, n_features = moments.mass, len(moments.mean)
+    n_components = min(pca.n_components or n_features, n_features, n_rows)
+    variances, vectors = np.linalg.eigh(moments.scatter / (n_rows - 1))
+    variances = np.maximum(variances[::-1], 0.0)
+    pca.n_samples_, pca.n_features_in_ = n_rows, n_features
+    shares = shares_of(variances)[:n_components]
+    rest = variances[n_components : min(n_features, n_rows)]
+    singular = np.sqrt(variances[:n_components] * (n_rows - 1))
+    vectors = oriented(vectors.T[::-1])[:n_components]
+    return _set_pca(pca, moments.mean, vectors, variances, shares, singular, rest, dtype)
+
+
+def _set_pca(pca, mean, components, variances, shares, singular, rest, dtype):
+    """Set the attributes of a PCA; `rest` are the variances of the other components."""
+    kept = pca.n_components_ = len(components)
+    pca.mean_ = mean.astype(dtype)
+    pca.components_ = np.ascontiguousarray(components, dtype=dtype)
     pca.explained_variance_ = variances[:kept].astype(dtype)
     pca.explained_variance_ratio_ = shares[:kept].astype(dtype)
     pca.singular_values_ = singular[:kept].astype(dtype)

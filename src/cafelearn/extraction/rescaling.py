@@ -111,12 +111,6 @@ def weights_of(sums, ranges, codes=None):
     return (inverse / inverse.sum(axis=1, keepdims=True))[:, codes]
 
 
-def cluster_weights(X, labels, k, mass, codes=None):
-    """Compute the `weights_of` the clusters of scaled rows."""
-    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    return weights_of(spread_sums(X, labels, k, mass, low / 2 + high / 2), high - low, codes)
-
-
 def balancing_scales(variances, n_features):
     """Return the divisors that bring rows and log distances to a total variance of 1 each.
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cafelearn.kmeans.scales import half_span
+
 # The mass of a cluster is the sum of its members' sample weights. The sum of all masses, in
 # the units of the user's weights, is kept below 2 to this power.
 MASS_EXPONENT_LIMIT = 1020
@@ -24,7 +26,7 @@ def quiet_exp(log_values):
 def set_attributes(job):
     """Set the fitted attributes of a job's estimator after all of its starts have ended."""
     estimator, result, shift = job.estimator, job.best, job.log_unit
-    centers, unit = result.centers, job.units.data
+    centers, unit = result.centers, job.rows.units.data
     estimator.labels_ = result.labels
     estimator.cluster_centers_ = centers if unit == 1 else centers / centers.dtype.type(unit)
     estimator.feature_weights_ = result.weights
@@ -36,8 +38,8 @@ def set_attributes(job):
     estimator.n_iter_ = result.n_iter
     estimator.stop_reason_ = result.stop_reason
     estimator._scale = job.problem.scale * unit
-    estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.units))
-    estimator._ranges = job.ranges.astype(np.float64)
+    estimator._mass = np.ldexp(result.mass, _mass_exponent(result, job.rows.units))
+    estimator._ranges = half_span(job.rows.low, job.rows.high).astype(np.float64)
     # These distances are substituted for missing values. They are stored only if they do not
     # follow from masses and dispersions: if values are missing or dispersions overflow.
     estimator._typical = None

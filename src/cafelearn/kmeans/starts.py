@@ -1,7 +1,7 @@
 """The starts of mwk-means: prepare them, run them, and keep the best result."""
 
 import sys
-from functools import cache, partial
+from functools import partial
 from threading import Event
 from typing import NamedTuple
 
@@ -10,19 +10,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from cafelearn.base import progress as _progress
 from cafelearn.base.seeds import seed_sequence
-from cafelearn.data.gaps import extremes, fill_columns
-from cafelearn.data.validation import (
-    check_data,
-    check_enough_rows,
-    check_weights,
-    ordinary_weights,
-    weight_exponent,
-)
 from cafelearn.data.variables import set_variables, used_columns, variable_codes
-from cafelearn.kmeans import draws, seeding
+from cafelearn.kmeans import seeding
 from cafelearn.kmeans.attributes import quiet_exp, set_attributes, typical_distances
 from cafelearn.kmeans.compiling_note import note_compiling
-from cafelearn.kmeans.descent import Seed, descend, one_cluster
+from cafelearn.kmeans.descent import Seed, descend
 from cafelearn.kmeans.iteration import make_problem
 from cafelearn.kmeans.kernels.geometry import chunk_rows
 from cafelearn.kmeans.kernels.weights import (
@@ -31,8 +23,9 @@ from cafelearn.kmeans.kernels.weights import (
     log_mean_dispersion,
     make_groups,
 )
-from cafelearn.kmeans.placing import assign
-from cafelearn.kmeans.scales import data_scale, exceeds_single, extreme_unit, half_span
+from cafelearn.kmeans.rows import filled
+from cafelearn.kmeans.scales import data_scale
+from cafelearn.kmeans.units import NO_UNITS, Units
 
 # Log objectives that differ by less are ties. Starts often end in the same clustering, and
 # rounding must not affect the choice between them.
@@ -40,22 +33,6 @@ TIE = 1e-9
 # With early_stopping, this many starts run to their end. The others are abandoned if they are
 # not expected to beat the best of these.
 PILOTS = 5
-
-
-class Units(NamedTuple):
-    """Powers of two that bring extreme data and weights into an ordinary range."""
-
-    data: float = 1.0  # the rows were multiplied by this
-    weight_exponent: int = 0  # the weights were multiplied by 2 to this power
-
-    def log_dispersion(self, p):
-        """Return the contribution of both units to the logarithm of a dispersion."""
-        if self == NO_UNITS:
-            return 0.0
-        return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
-
-
-NO_UNITS = Units()
 
 
 # At most REFINED of the clusterings found on a sample are refined on all rows: the best, and
@@ -70,24 +47,21 @@ PAYS, MOST_TIMES = 20, 4
 class Job:
     """All starts of one estimator, and the best result so far."""
 
-    def __init__(self, estimator, X, sample_weight, feature_scale, problem, start, seeds):
-        self.estimator, self.X, self.sample_weight = estimator, X, sample_weight
+    def __init__(self, estimator, rows, feature_scale, problem, seeds):
+        self.estimator, self.rows = estimator, rows
         self.on_sample = None  # the Job of the starts on a sample, see `sample_job`
         self.finalists = []  # the best results, at most REFINED
         self.refining = False  # whether the starts are clusterings found on the sample
-        self.idle = None  # rows of weight 0, in the user's units; assigned after the fit
-        self.ranges = None  # half of the range of each feature
         self.typical = None  # (m,) initial distances for missing values; None: complete rows
         self.feature_scale, self.problem = feature_scale, problem
-        self.start, self.seeds = start, seeds
+        self.start, self.seeds = None, seeds
         self.best, self.log_objectives = None, []
-        self.to_beat = np.inf
-        self.units, self.interrupted = NO_UNITS, Event()
+        self.to_beat, self.interrupted = np.inf, Event()
 
     @property
     def log_unit(self):
         """Contribution of the units to the logarithm of a dispersion."""
-        return self.units.log_dispersion(self.estimator.p)
+        return self.rows.units.log_dispersion(self.estimator.p)
 
     @property
     def n_pilots(self):
@@ -118,8 +92,8 @@ class Job:
     def run(self, seed, n_threads):
         """Run the descent from the start with this seed."""
         return descend(
-            self.X,
-            self.sample_weight,
+            self.rows.X,
+            self.rows.sample_weight,
             self.make_seed(seed),
             self.feature_scale,
             self.problem,
@@ -158,24 +132,29 @@ def is_sampled(estimator, n_rows):
     return size is not None and named and n_rows >= 2 * size
 
 
-def sample_job(job, rows, mass, low, high, offset, middle=None, filled_starts=False):
+class Sample(NamedTuple):
+    """Rows and weights that represent all rows."""
+
+    X: np.ndarray
+    sample_weight: np.ndarray
+    units: Units
+
+
+def sample_job(job, X, mass, offset, middle, filled_starts):
     """Make the Job of the same starts on a sample, weighted to represent all rows.
 
     Missing values are filled with `middle` to draw initial centres. If `filled_starts` is true,
     they remain filled throughout the starts.
     """
-    estimator, filled = job.estimator, _filled(rows, middle)
-    groups = seeding.groups_of(estimator, low, high)
-    problem = problem_of(estimator, rows, job.problem.scale, offset, groups)
-    start = seeding.make_start(estimator, seeding.StartRows(filled, mass, low, high, offset))
-    rows = filled if filled_starts else rows
-    sampled = Job(estimator, rows, mass, job.feature_scale, problem, start, job.seeds)
-    sampled.units, sampled.typical = job.units, None if filled_starts else job.typical
+    estimator, complete, ends = job.estimator, filled(X, middle), (job.rows.low, job.rows.high)
+    X = complete if filled_starts else X
+    problem = problem_of(estimator, X, job.problem.scale, offset, job.problem.groups)
+    rows = Sample(X, mass, job.rows.units)
+    sampled = Job(estimator, rows, job.feature_scale, problem, job.seeds)
+    start_rows = seeding.StartRows(complete, mass, *ends, offset)
+    sampled.start = seeding.make_start(estimator, start_rows)
+    sampled.typical = None if filled_starts else job.typical
     return sampled
-
-
-def _filled(X, middle):
-    return X if middle is None else fill_columns(X, middle)
 
 
 def sample_seed(seeds):
@@ -183,72 +162,61 @@ def sample_seed(seeds):
     return seeds[0].spawn(1)[0]
 
 
-def prepare(estimator, X, sample_weight=None, shared=None, filled_starts=False):
-    """Validate the data for a MinkowskiWeightedKMeans and make the Job of its starts.
+class Prepared(NamedTuple):
+    """A Job, and the values needed to make its starts."""
 
-    `shared` is a dictionary of results shared by the jobs on the same rows. With
-    `filled_starts` missing values are filled for the starts, and the best clusterings found
-    are refined on the rows with missing values.
+    job: Job
+    offset: float | str  # see log_offset
+    middle: np.ndarray | None  # centre of all rows, to fill missing values; None: complete rows
+
+
+def prepare(models, rows, filled_starts=False):
+    """Make the Jobs of models on the same ordinary rows; see `cafelearn.kmeans.rows`.
+
+    With `filled_starts` missing values are filled for the starts, and the best clusterings
+    found are refined on the rows with missing values.
     """
-    X = check_data(estimator, X, gaps=True)
-    set_variables(estimator)
-    sample_weight = check_weights(sample_weight, X, estimator)
-    check_enough_rows(estimator, X)
-    low, high, gaps = extremes(X)
-    if X.dtype == np.float32 and exceeds_single(low, high, estimator.p):
-        X, low, high = (numbers.astype(np.float64) for numbers in (X, low, high))
-    exponent = weight_exponent(sample_weight.max())
-    sample_weight = ordinary_weights(sample_weight, exponent, sample_weight.max(), X.dtype)
-    # Rows of weight 0 must not affect the result, not even through the scale.
-    idle = sample_weight == 0
-    if idle.any():
-        low, high, _ = extremes(X[~idle])
-    shown, scale = X, data_scale(low, high)[0]
-    units = Units(extreme_unit(scale, X.dtype), exponent)
-    if units.data != 1:
-        X, low, high = (numbers * X.dtype.type(units.data) for numbers in (X, low, high))
-    if idle.any():
-        X = np.where(idle[:, None], low, X)  # their distances could overflow
-    scale, feature_scale = data_scale(low, high)
-    whole = partial(one_cluster, X, sample_weight, feature_scale, estimator.p, gaps)
-    if gaps:
-        whole = cache(whole)
-    offset = log_offset(estimator, lambda: whole()[1], units)
-    groups = seeding.groups_of(estimator, low, high)
-    problem = problem_of(estimator, X, scale, offset, groups)
-    seeds = start_seeds(estimator, len(X))
-    job = Job(estimator, X, sample_weight, feature_scale, problem, None, seeds)
-    job.units, job.ranges = units, half_span(low, high)
-    if idle.any():
-        job.idle = shown[idle]
-    middle = None
-    if gaps:
-        middle, log_dispersions = whole()
-        job.typical = np.exp((log_dispersions - np.log(sample_weight.sum())) / estimator.p)
-    shared = {} if shared is None else shared
-    _add_starts(job, middle, low, high, offset, shown, shared, filled_starts)
-    return job
-
-
-def _add_starts(job, middle, low, high, offset, shown, shared, filled_starts):
-    """Add the starts to a Job; `middle` fills missing values, `shown` are the user's rows."""
-    estimator, X, mass = job.estimator, job.X, job.sample_weight
-    rows, filled, unit = X, _filled(X, middle), job.units.data
-    sampled = is_sampled(estimator, len(X))
-    if sampled:
-        key = "draw", None if middle is None else estimator.p
-        if key not in shared:
-            shared[key] = draws.rows_to_draw(filled, mass, low, high)
-        rng = np.random.default_rng(sample_seed(job.seeds))
-        rows, mass = draws.draw_sample(X, shared[key], estimator.subsample, rng)
-    filled_starts = filled_starts and middle is not None and isinstance(estimator.init, str)
-    if sampled or filled_starts:
-        args = rows, mass, low, high, offset, middle, filled_starts
-        job.on_sample = sample_job(job, *args)
+    scale, feature_scale = data_scale(rows.low, rows.high)
+    exponents = [model.p for model in models if rows.gaps or _uses_dispersions(model)]
+    whole = rows.one_clusters(list(dict.fromkeys(exponents)), feature_scale)
+    prepared = []
+    for model in models:
+        set_variables(model)
+        center, log_dispersions, typical = whole.get(model.p, (None, None, None))
+        offset = log_offset(model, log_dispersions, rows.units)
+        groups = seeding.groups_of(model, rows.low, rows.high)
+        problem = problem_of(model, rows, scale, offset, groups)
+        job = Job(model, rows, feature_scale, problem, start_seeds(model, len(rows)))
+        job.typical = typical if rows.gaps else None
+        prepared.append(Prepared(job, offset, center if rows.gaps else None))
+    if is_sampled(models[0], len(rows)):
+        _sample_starts(prepared, rows, filled_starts)
     else:
-        shown = shown if middle is None else fill_columns(shown, middle / X.dtype.type(unit))
-        rows = seeding.StartRows(filled, mass, low, high, offset)
-        job.start = seeding.make_start(estimator, rows, (shown, unit))
+        for job, offset, middle in prepared:
+            if filled_starts and middle is not None and isinstance(job.estimator.init, str):
+                job.on_sample = sample_job(
+                    job, rows.X, rows.sample_weight, offset, middle, True
+                )
+            else:
+                job.start = rows.make_start(job.estimator, offset, middle, job.seeds)
+    return [job for job, _, _ in prepared]
+
+
+def _uses_dispersions(model):
+    return uses_offset(model) and model.dispersion_offset == "fixed"
+
+
+def _sample_starts(prepared, rows, filled_starts):
+    """Draw the sample on which the starts of each job run."""
+    # Missing values are filled with values that depend on p, so each p needs its own draw.
+    exponents = [job.estimator.p if rows.gaps else None for job, _, _ in prepared]
+    for p in dict.fromkeys(exponents):
+        some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]
+        rngs = [np.random.default_rng(sample_seed(job.seeds)) for job, _, _ in some]
+        samples = rows.draw(rngs, some[0].job.estimator.subsample, some[0].middle)
+        for (job, offset, middle), (X, mass) in zip(some, samples, strict=True):
+            filled = filled_starts and middle is not None
+            job.on_sample = sample_job(job, X, mass, offset, middle, filled)
 
 
 def problem_of(estimator, X, scale, offset, groups):
@@ -265,15 +233,15 @@ def problem_of(estimator, X, scale, offset, groups):
     )
 
 
-def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
+def run_starts(jobs, n_jobs, verbose=0):
     """Run all starts of all jobs in one pool of workers; set the attributes of the estimators.
 
     Many starts run in parallel; few starts run one by one, each on several threads. If the rows
-    are not in memory, `run_elsewhere` runs the starts on all rows: it takes a list of
-    (job, seed) and yields (job, result) for each.
+    are not in memory, they run the starts on all rows: `run_tasks` takes a list of (job, seed)
+    and yields (job, result) for each.
     """
     run_here = partial(_run_tasks, n_jobs=n_jobs)
-    on_all_rows = run_elsewhere or run_here
+    on_all_rows = jobs[0].rows.run_tasks or run_here
     sampled = [job for job in jobs if job.on_sample is not None]
     first = [job.on_sample or job for job in jobs]
     n_starts = sum(len(job.seeds) for job in first)
@@ -285,9 +253,7 @@ def run_starts(jobs, n_jobs, verbose=0, run_elsewhere=None):
     _run_round(sampled, on_all_rows, verbose, n_starts, n_starts + n_refined)
     for job in jobs:
         set_attributes(job)
-        if job.idle is not None:
-            model = job.estimator._placement(job.idle.dtype)
-            job.estimator.labels_[job.sample_weight == 0] = assign(job.idle, model)[0]
+        job.rows.place_idle(job.estimator)
 
 
 def _run_round(jobs, run_tasks, verbose, done, total):
@@ -316,7 +282,7 @@ def _run_tasks(tasks, n_jobs):
     if not tasks:
         return
     n_threads = effective_n_jobs(n_jobs)
-    X = tasks[0][0].X
+    X = tasks[0][0].rows.X
     n_chunks = -(-len(X) // chunk_rows(X.shape[1]))
     # Refinements differ in length. In parallel, the longest would finally run alone, on
     # one thread.
@@ -364,10 +330,10 @@ def uses_offset(estimator):
     return WEIGHTINGS[estimator.weighting].uses_offset
 
 
-def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
+def log_offset(estimator, log_dispersions, units=NO_UNITS):
     """Return the log of the constant added to the dispersions, or the word "mean".
 
-    `one_cluster_dispersions()` returns the log dispersions of all rows about one centre.
+    `log_dispersions` are those of all rows about one centre, needed for the offset "fixed".
     """
     offset = estimator.dispersion_offset
     if not uses_offset(estimator):
@@ -375,7 +341,7 @@ def log_offset(estimator, one_cluster_dispersions, units=NO_UNITS):
     if isinstance(offset, str) and offset == "mean":
         return offset
     if isinstance(offset, str):
-        log_dispersions = np.atleast_2d(one_cluster_dispersions())
+        log_dispersions = np.atleast_2d(log_dispersions)
         used = used_columns(np.isfinite(log_dispersions[0]), variable_codes(estimator))
         groups = make_groups(log_dispersions.shape[1], variable_codes(estimator), used)
         mean = log_mean_dispersion.from_python(cells_of(log_dispersions), groups)

@@ -26,26 +26,14 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from cafelearn.data.gaps import fill_columns
 from cafelearn.distributed.cache import CACHE
-from cafelearn.distributed.sampling import sample
-from cafelearn.kmeans import draws, seeding
-from cafelearn.kmeans.starts import Job, sample_job, sample_seed
+from cafelearn.kmeans import draws
+from cafelearn.kmeans.rows import filled
 
-# With subsample=None all rows are fetched; collections with more rows than this raise an error.
-FEW_ROWS = 20_000
 # With more than FEW_BLOCKS blocks, weights are summed in BUCKETS buckets.
 FEW_BLOCKS, BUCKETS = 16, 2**19
 # Larger than the relative rounding error of the sums of buckets, which are float32.
 ROUNDING = 1e-3
-
-
-class Prepared(NamedTuple):
-    """A Job whose starts are not made yet, and the values needed to make them."""
-
-    job: Job
-    offset: float | str  # see log_offset of kmeans.starts
-    middle: np.ndarray | None  # centre of all rows, to fill missing values; None: complete rows
 
 
 class Frame(NamedTuple):
@@ -54,21 +42,17 @@ class Frame(NamedTuple):
     key: str  # first part of the keys in the cache
     low: np.ndarray
     spans: np.ndarray
-    middle: np.ndarray | None  # as in Prepared
+    middle: np.ndarray | None  # to fill missing values; None: complete rows
 
     def distinct(self, rows):
         """Return codes and masses of the distinct rows, and the index of one copy of each."""
         found = CACHE.get((self.key, rows.number))
         if not found:
-            X = _filled(rows.X, self.middle)
+            X = filled(rows.X, self.middle)
             draw = draws.coded_draw(X, rows.sample_weight, self.spans, self.low)
             found = {"codes": draw.codes, "mass": draw.mass, "first": draw.first}
             CACHE.put((self.key, rows.number), found)
         return found["codes"], found["mass"], found["first"]
-
-
-def _filled(X, middle):
-    return X if middle is None else fill_columns(X, middle)
 
 
 def sum_buckets(rows, frame):
@@ -146,29 +130,29 @@ def combine_rows(middle, parts):
     for found in zip(*parts, strict=True):
         places, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         # The last key of np.lexsort is the primary one.
-        order = np.lexsort((*_filled(rows, middle).T[::-1], places))
+        order = np.lexsort((*filled(rows, middle).T[::-1], places))
         places, rows = places[order], rows[order]
         first = np.flatnonzero(np.diff(places, prepend=-1))
         best.append((places[first], rows[first]))
     return best
 
 
-def _draw_rows(blocks, extents, middle, salts, count):
+def draw_rows(source, middle, salts, count):
     """Return, for each salt, the `count` rows with the shortest times, and times and masses."""
-    spans = draws.positive_spans(extents.low, extents.high)
-    frame = Frame(uuid4().hex, extents.low.astype(np.float64), spans, middle)
+    blocks, spans = source.blocks, draws.positive_spans(source.low, source.high)
+    frame = Frame(uuid4().hex, source.low.astype(np.float64), spans, middle)
     drawn, waiting = {}, list(range(len(salts)))
     # Slightly more rows than needed are expected to have times below this bound, so that it
     # seldom has to be raised.
-    bound = (count + 8 * np.sqrt(count) + 20) / extents.mass
+    bound = (count + 8 * np.sqrt(count) + 20) / source.extents.mass
     buckets = None
     if blocks.n_blocks > FEW_BLOCKS:
-        buckets = blocks.reduce(sum_buckets, sum, frame)
+        buckets = source.reduce(sum_buckets, sum, frame)
     while waiting:
         request = frame, [salts[i] for i in waiting], bound, blocks.n_blocks, buckets
-        named = blocks.reduce(name_candidates, combine_candidates, request)
+        named = source.reduce(name_candidates, combine_candidates, request)
         request = frame, [codes for codes, _ in named]
-        found = blocks.reduce(sum_masses, combine_masses, request)
+        found = source.reduce(sum_masses, combine_masses, request)
         for i, (codes, complete), (places, mass) in zip(waiting, named, found, strict=True):
             mass = np.bincount(places, mass, len(codes))
             times = draws.coded_times(codes, salts[i], mass)
@@ -179,75 +163,8 @@ def _draw_rows(blocks, extents, middle, salts, count):
         bound *= 16
     found = [drawn[i] for i in range(len(salts))]
     request = frame, [codes for codes, _, _ in found]
-    fetched = blocks.reduce(fetch_rows, partial(combine_rows, middle), request)
+    fetched = source.reduce(fetch_rows, partial(combine_rows, middle), request)
     blocks.forget(frame.key)
     return [
         (rows, times, mass) for (_, rows), (_, times, mass) in zip(fetched, found, strict=True)
     ]
-
-
-def check_init(estimator, n_rows):
-    """Raise if the starts of an estimator cannot be made from `n_rows` rows in blocks."""
-    owner = type(estimator).__name__
-    if isinstance(estimator.init, str) and estimator.subsample is None and n_rows > FEW_ROWS:
-        raise ValueError(
-            f"{owner}(subsample=None) needs the rows in memory, because initial centres are "
-            f"then drawn from all of them. For a Dask collection of {n_rows:,} rows set "
-            "subsample, the number of rows that the starts run on, or give an array of centres "
-            "as init."
-        )
-
-
-def draw_samples(prepared, blocks, extents, filled_starts):
-    """Draw the sample of rows for the starts of each job; all jobs have the same scaling.
-
-    For `filled_starts` see `prepare` in `kmeans.starts`.
-    """
-    # Missing values are filled with values that depend on p, so each p needs its own draw.
-    exponents = [job.estimator.p if extents.gaps else None for job, _, _ in prepared]
-    for p in dict.fromkeys(exponents):
-        some = [each for each, own in zip(prepared, exponents, strict=True) if own == p]
-        rngs = [np.random.default_rng(sample_seed(job.seeds)) for job, _, _ in some]
-        salts, size = [draws.new_salt(rng) for rng in rngs], some[0].job.estimator.subsample
-        samples = _draw_rows(blocks, extents, some[0].middle, salts, size + 1)
-        for (job, offset, middle), (rows, times, mass) in zip(some, samples, strict=True):
-            kept, mass = draws.sample_weights(times, mass, size)
-            rows = np.ascontiguousarray(rows[:kept])
-            args = mass, extents.low, extents.high, offset, middle, filled_starts
-            job.on_sample = sample_job(job, rows, *args)
-
-
-def make_starts(prepared, blocks, extents, filled_starts):
-    """Make the starts of jobs that need no weighted sample.
-
-    Either all rows are fetched, or the centres are given as an array or made by a callable.
-    """
-    first, ends = prepared[0].job, (extents.low, extents.high)
-    init, unit = first.estimator.init, first.units.data
-    X, weights = None, None
-    if isinstance(init, str):
-        X, weights = blocks.reduce(fetch_all, combine_all, None)
-    elif callable(init):
-        X = sample(blocks, first.seeds[0])
-    for job, offset, middle in prepared:
-        filled = None if X is None else _filled(X, middle)
-        if isinstance(init, str) and filled_starts:
-            job.on_sample = sample_job(job, X, weights, *ends, offset, middle, True)
-        elif isinstance(init, str):
-            rows = seeding.StartRows(filled, weights, *ends, offset)
-            job.start = seeding.make_start(job.estimator, rows)
-        else:
-            shown = filled if filled is None or unit == 1 else filled / filled.dtype.type(unit)
-            # For given centres, only the number of features and the type of the rows matter.
-            rows = seeding.StartRows(blocks, None, *ends, offset)
-            job.start = seeding.make_start(job.estimator, rows, (shown, unit))
-
-
-def fetch_all(rows, request):
-    """Return the rows of a block and their weights."""
-    return rows.X, rows.sample_weight
-
-
-def combine_all(parts):
-    """Concatenate the rows of several blocks, and their weights."""
-    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
