@@ -1,8 +1,6 @@
 """Input checks shared by the estimators, in addition to those of scikit-learn."""
 
 from collections import Counter
-from functools import wraps
-from importlib import import_module
 from numbers import Integral
 
 import numpy as np
@@ -26,26 +24,6 @@ N_JOBS = [
 def is_dask(X):
     """Check whether `X` is a Dask collection, without importing Dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def distributed():
-    """Import and return the module for Dask collections.
-
-    It is imported on demand, because it depends on the estimators that call it.
-    """
-    return import_module("cafelearn.distributed")
-
-
-def lazy_on_dask(method):
-    """Make a method with one argument X lazy and blockwise on Dask collections."""
-
-    @wraps(method)
-    def dispatch(self, X):
-        if is_dask(X):
-            return distributed().lazily(self, method.__name__, X)
-        return method(self, X)
-
-    return dispatch
 
 
 def check_columns(X, owner):

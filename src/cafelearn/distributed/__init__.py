@@ -30,11 +30,11 @@ except ImportError as error:
 
 from cafelearn.distributed.files import from_npy
 from cafelearn.distributed.lazy import lazily as lazily
-from cafelearn.distributed.lazy import profile as profile
-from cafelearn.distributed.lazy import score as score
+from cafelearn.distributed.lazy import reduce_new_rows as reduce_new_rows
+from cafelearn.distributed.partitions import map_partitions as map_partitions
+from cafelearn.distributed.partitions import meta_of as meta_of
+from cafelearn.distributed.partitions import reduce_partitions as reduce_partitions
 from cafelearn.distributed.rows import open_rows as open_rows
-from cafelearn.distributed.tables import encode_parts as encode_parts
-from cafelearn.distributed.tables import fit_encoder as fit_encoder
 
 # The estimators call the other names.
 __all__ = ["from_npy"]

@@ -7,7 +7,7 @@ from os.path import abspath
 import dask.array as da
 import numpy as np
 
-from cafelearn.files.npy import read_header
+from cafelearn.data.npy import read_header
 from cafelearn.kmeans.kernels.geometry import chunk_rows as kernel_rows
 
 # Number of the solver's chunks in one block. With 32 to 1,024 float64 features, such a block

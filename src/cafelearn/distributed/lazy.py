@@ -8,7 +8,6 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn.distributed.inputs import as_array, make_blocks
-from cafelearn.interpret.profiles import merge_sums, profile_sums
 
 # Attributes that workers do not need. Lazy labels would even keep a reference to the data.
 LEFT_BEHIND = ("labels_", "feature_names_in_", "_sklearn_output_config")
@@ -88,30 +87,8 @@ def detached(estimator):
     return worker
 
 
-def score(estimator, X, sample_weight):
-    """Compute minus the objective of the rows; not lazy."""
-    return float(_reduce(estimator, X, sample_weight, score_block, sum))
-
-
-def profile(estimator, X, sample_weight):
-    """Compute the sums for `profile_frame`; not lazy."""
-    return _reduce(estimator, X, sample_weight, profile_block, merge_sums)
-
-
-def _reduce(estimator, X, sample_weight, run, combine):
+def reduce_new_rows(estimator, X, sample_weight, run, combine):
+    """Make one pass over new rows: call run(part, fitted estimator) on each part."""
     check_is_fitted(estimator)
     blocks = make_blocks(estimator, X, sample_weight, reset=False)
     return blocks.reduce(run, combine, detached(estimator), check=True)
-
-
-def score_block(rows, estimator):
-    """Compute the score of one block; 0 if all of its weights are zero."""
-    if not rows.sample_weight.any():
-        return 0.0
-    return estimator.score(rows.X, sample_weight=rows.sample_weight)
-
-
-def profile_block(rows, estimator):
-    """Compute the profile sums of one block, which may have no rows."""
-    labels = estimator.predict(rows.X) if len(rows.X) else np.empty(0, dtype=np.int32)
-    return profile_sums(rows.X, labels, len(estimator.feature_weights_), rows.sample_weight)

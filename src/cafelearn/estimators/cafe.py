@@ -55,7 +55,6 @@ from cafelearn.data.validation import (
     check_given_number,
     check_unscaled,
     is_dask,
-    lazy_on_dask,
 )
 from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
 from cafelearn.estimators.candidates import (
@@ -67,7 +66,7 @@ from cafelearn.estimators.candidates import (
     make_models,
 )
 from cafelearn.estimators.mwkmeans import MinkowskiWeightedKMeans
-from cafelearn.estimators.opening import open_rows
+from cafelearn.estimators.opening import lazy_on_dask, open_rows
 from cafelearn.estimators.scaling import LARGEST_SAMPLE
 from cafelearn.estimators.variable_scaling import fit_scalers, scaling_key
 from cafelearn.extraction.fitting import (
@@ -96,7 +95,7 @@ from cafelearn.kmeans.kernels.weights import WEIGHTINGS
 from cafelearn.kmeans.placing import margins
 from cafelearn.mixture.descent import score_labels
 from cafelearn.mixture.em import add_sums
-from cafelearn.mixture.model import one_thread, prepare, sum_batches
+from cafelearn.mixture.rows import one_thread, prepare, sum_batches
 from cafelearn.mixture.settings import LIMITS
 
 __all__ = ["CAFE", "PAPER"]

@@ -28,11 +28,9 @@ from cafelearn.data.validation import (
     check_data,
     check_given_number,
     check_weights,
-    distributed,
     is_dask,
-    lazy_on_dask,
 )
-from cafelearn.estimators.opening import open_rows
+from cafelearn.estimators.opening import lazy_on_dask, open_rows
 from cafelearn.interpret.notebook import NotebookMixin
 from cafelearn.interpret.profiles import ProfileMixin
 from cafelearn.kmeans.kernels.weights import WEIGHTINGS
@@ -442,7 +440,9 @@ class MinkowskiWeightedKMeans(
             Minus the sum of the p-th powers of the distances to the nearest centres.
         """
         if is_dask(X):
-            return distributed().score(self, X, sample_weight)
+            from cafelearn.distributed import reduce_new_rows
+
+            return float(reduce_new_rows(self, X, sample_weight, score_part, sum))
         X, model, n_threads = self._placed(X)
         sample_weight = check_weights(sample_weight, X, self)
         _, nearest = assign(X, model, n_threads)
@@ -496,3 +496,10 @@ def count_members(part, n_clusters):
     """Count the rows of positive weight of each cluster."""
     labels = part.labels[part.sample_weight > 0]
     return np.bincount(labels, minlength=n_clusters).astype(np.float64)
+
+
+def score_part(part, model):
+    """Compute the score of a part of the rows; 0 if all of its weights are zero."""
+    if not part.sample_weight.any():
+        return 0.0
+    return model.score(part.X, sample_weight=part.sample_weight)

@@ -14,10 +14,9 @@ from cafelearn.data.validation import (
     check_data,
     check_span,
     is_dask,
-    lazy_on_dask,
     ordinary_units,
 )
-from cafelearn.estimators.opening import open_rows
+from cafelearn.estimators.opening import lazy_on_dask, open_rows
 from cafelearn.kmeans.scales import is_constant
 
 __all__ = ["RangeScaler"]

@@ -1,6 +1,6 @@
 """Checks of the zip files of models, before anything in them is used."""
 
-from cafelearn.files.npy import read_header
+from cafelearn.data.npy import read_header
 
 # A file may unpack to at most UNPACKED bytes or RATIO times its size, whichever is larger. Each
 # text member, such as the schema, is limited to DESCRIPTION bytes, because parsing it takes

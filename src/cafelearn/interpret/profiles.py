@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from cafelearn.data.gaps import observed_extremes
-from cafelearn.data.validation import check_data, check_weights, distributed, is_dask
+from cafelearn.data.validation import check_data, check_weights, is_dask
 from cafelearn.data.variables import of_variables, variable_codes
 
 # Rows per batch.
@@ -98,7 +98,9 @@ class ProfileMixin:
         if hasattr(self, "encode"):
             model, X = self.cafe_, self.encode(X)
         if is_dask(X):
-            sums = distributed().profile(model, X, sample_weight)
+            from cafelearn.distributed import reduce_new_rows
+
+            sums = reduce_new_rows(model, X, sample_weight, profile_part, merge_sums)
         else:
             # Both check the column names, so both get `X` as it was given.
             labels, values = model.predict(X), check_data(model, X, reset=False, gaps=True)
@@ -125,6 +127,12 @@ class ProfileMixin:
     def _profile_units(self):
         """Return a dict from names of date and duration variables to "date" or "duration"."""
         return {}
+
+
+def profile_part(part, model):
+    """Compute the profile sums of a part of the rows, which may have none."""
+    labels = model.predict(part.X) if len(part.X) else np.empty(0, dtype=np.int32)
+    return profile_sums(part.X, labels, len(model.feature_weights_), part.sample_weight)
 
 
 def feature_names(estimator):

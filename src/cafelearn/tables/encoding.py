@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from cafelearn.base.typing import MatrixLike
 from cafelearn.base.warning import warn_caller
 from cafelearn.base.words import listed
-from cafelearn.data.validation import distributed, is_dask
+from cafelearn.data.validation import is_dask
 from cafelearn.tables.columns import LEFT_OUT, NUMBER, Treatment, kind_of, look_at, merged_kind
 from cafelearn.tables.judging import judge_columns
 from cafelearn.tables.names import NamedColumns
@@ -154,7 +154,9 @@ class TableEncoder(NamedColumns, TransformerMixin, BaseEstimator):
             The fitted encoder.
         """
         if is_dask(X):
-            return distributed().fit_encoder(self, X)
+            from cafelearn.tables.partitions import fit_encoder
+
+            return fit_encoder(self, X)
         self._fit(X)
         return self
 
@@ -211,7 +213,9 @@ class TableEncoder(NamedColumns, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return distributed().encode_parts(self, X)
+            from cafelearn.tables.partitions import encode_parts
+
+            return encode_parts(self, X)
         frame = self._frame(X, reset=False)
         return self.for_new_rows()._encode_known(frame)
 

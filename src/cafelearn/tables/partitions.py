@@ -2,17 +2,12 @@
 
 from typing import NamedTuple
 
-import dask
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from cafelearn.distributed.lazy import detached
-from cafelearn.tables import encoding as encoding
+from cafelearn.tables import encoding
 from cafelearn.tables.columns import NUMBER, UNITS, Look, merge_looks, merged_kind
-
-# Number of summaries that one task merges.
-FAN_IN = 16
 
 
 class Column(NamedTuple):
@@ -42,11 +37,13 @@ def fit_encoder(encoder, X):
             "median cannot be merged from parts. Fill the missing values of the Dask dataframe "
             "beforehand."
         )
-    meta = _meta_of(X)
+    from cafelearn.distributed import meta_of, reduce_partitions
+
+    meta = meta_of(X)
     encoder._learn_names(meta)
     encoder._check_columns(meta)
     names = [name for name in meta.columns if name not in set(encoder.drop)]
-    summary = _summary(X[names], encoder)
+    summary = reduce_partitions(X[names], summarise, merge, clone(encoder))
     if summary.n_rows == 0:
         raise ValueError("TableEncoder needs at least one row: found array with 0 sample(s).")
     columns = summary.columns
@@ -74,36 +71,16 @@ def fit_encoder(encoder, X):
 
 def encode_parts(encoder, X):
     """Encode a Dask dataframe lazily, partition by partition."""
-    meta, encoder = _meta_of(X), encoder.for_new_rows()
+    from cafelearn.distributed import map_partitions, meta_of
+
+    meta, encoder = meta_of(X), encoder.for_new_rows()
     encoder._check_known_columns(meta)
     used = [*encoder.numbers_, *encoder.categories_]
-    X, worker = X[used], detached(encoder)
-    return X.map_partitions(_encode, worker, meta=_encode(meta[used], worker))
+    return map_partitions(X[used], _encode, encoder)
 
 
 def _encode(frame, encoder):
     return encoder._encode(frame)[encoder._names_out]
-
-
-def _meta_of(X):
-    if not hasattr(X, "map_partitions"):
-        raise TypeError(
-            f"TableEncoder takes Dask dataframes, got a Dask {type(X).__name__}; convert it "
-            "with dask.dataframe.from_dask_array."
-        )
-    if not all(isinstance(name, str) for name in X.columns):
-        raise TypeError("TableEncoder needs column names that are strings.")
-    return X._meta
-
-
-def _summary(X, encoder):
-    parts = [dask.delayed(summarise)(part, clone(encoder)) for part in X.to_delayed()]
-    while len(parts) > 1:
-        parts = [
-            dask.delayed(merge)(parts[i : i + FAN_IN], encoder.max_categories)
-            for i in range(0, len(parts), FAN_IN)
-        ]
-    return parts[0].compute()
 
 
 def summarise(frame, encoder):
@@ -133,8 +110,9 @@ def _few(values, max_categories):
     return frozenset(sorted(values)[: max_categories + 1])
 
 
-def merge(parts, max_categories):
+def merge(parts, encoder):
     """Merge the Summaries of disjoint rows."""
+    max_categories = encoder.max_categories
     columns = {}
     for name in parts[0].columns:
         own = [part.columns[name] for part in parts]
