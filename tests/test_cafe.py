@@ -266,7 +266,7 @@ def test_large_data_is_transformed_by_parts(noisy, monkeypatch):
     for name in ("pca", "nmf"):
         cafe = CAFE(3, extractor=name, p=2.0, n_init=1, random_state=0).fit(X)
         whole = cafe.transform(X)
-        monkeypatch.setattr("cafelearn.estimators.cafe.ROWS", 37)
+        monkeypatch.setattr("cafelearn.estimators.cafe_fitted.ROWS", 37)
         np.testing.assert_allclose(cafe.transform(X), whole, atol=1e-12)
         monkeypatch.undo()
 

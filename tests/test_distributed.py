@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from cafelearn import CAFE, PAPER, MinkowskiWeightedKMeans, RangeScaler
-from cafelearn.estimators import cafe as cafe_module
+from cafelearn.estimators import cafe_fitting as cafe_module
 from cafelearn.estimators import scaling
 from cafelearn.estimators.opening import open_rows
 from cafelearn.estimators.tabular import TabularCAFE

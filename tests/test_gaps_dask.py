@@ -248,7 +248,7 @@ class TestCAFE:
         np.testing.assert_allclose(one.feature_weights_, other.feature_weights_)
 
     def test_a_column_that_the_sample_lacks(self, small, monkeypatch):
-        from cafelearn.estimators import cafe as module
+        from cafelearn.estimators import cafe_fitting as module
 
         few = module.LIMITS._replace(search_rows=100)
         monkeypatch.setattr(module, "LIMITS", few)
@@ -260,7 +260,7 @@ class TestCAFE:
             assert np.isfinite(found).all()
 
     def test_starts_from_filled_rows_are_refined(self, small, monkeypatch):
-        from cafelearn.estimators import cafe as module
+        from cafelearn.estimators import cafe_fitting as module
 
         fit, calls = module.fit_models, []
 

@@ -332,7 +332,7 @@ class TestCAFE:
 
     def test_starts_from_filled_rows_are_tried(self, monkeypatch):
         X, _, complete = make_rows()
-        from cafelearn.estimators import cafe as _cafe
+        from cafelearn.estimators import cafe_fitting as _cafe
 
         calls = []
 
