@@ -10,7 +10,7 @@ from cafelearn.base.progress import phase
 from cafelearn.base.seeds import seed_sequence
 from cafelearn.choice.numbers import choose_number
 from cafelearn.data.gaps import informative_rows
-from cafelearn.data.validation import check_enough_rows
+from cafelearn.data.validation import check_enough_rows, countable_weights
 from cafelearn.data.variables import codes_of, columns_by_code, set_variables
 
 # "auto" tries at most MOST clusters, and fewer if there would be fewer than ROWS_PER_CLUSTER
@@ -104,4 +104,4 @@ def _rows(source, seed):
     (sampling,) = seed.spawn(1)
     rows, weight = source.sample(sampling, ROWS)
     used = informative_rows(rows) & (weight > 0)
-    return rows[used], weight[used] if source.weighted else None
+    return rows[used], countable_weights(weight[used]) if source.weighted else None

@@ -248,13 +248,14 @@ def _slot_given_up():
 
     try:
         secede()
-    except (ValueError, AttributeError, KeyError):  # not in a task, or it has done so
-        yield
-        return
+        seceded = True
+    except (ValueError, AttributeError, KeyError):  # not in a task, or it has done so already
+        seceded = False
     try:
         yield
     finally:
-        rejoin()
+        if seceded:
+            rejoin()
 
 
 def _place(workers, n_blocks, key):

@@ -167,7 +167,7 @@ class Rows:
             blocks = blocks.with_weights(exponent, extents.heaviest)
             # Negligible weights have become 0, and rows of weight 0 must not affect extents.
             (extents,) = measure_scaled(None, blocks, [self.change])
-        unit = extreme_unit(data_scale(self.low, self.high)[0], dtype)
+        unit = extreme_unit(data_scale(extents.low, extents.high)[0], dtype)
         if dtype == self.dtype and unit == 1 and blocks is self.blocks:
             return self
         change = Change(self.scaler, dtype, unit)

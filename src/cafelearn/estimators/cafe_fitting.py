@@ -105,12 +105,15 @@ class FittingCAFE(FittedCAFE):
         scaled = dict(zip(scalers, source.scaled(scalers.values(), self), strict=True))
         sources = [scaled[scaling_key(candidate, codes)] for candidate in candidates]
         prepared = self._prepare(source, for_search)
-        models, found, scores = self._fit_candidates(candidates, for_models, sources, prepared)
+        models, found, scores = self._fit_candidates(
+            candidates, for_models, sources, prepared, source.gaps
+        )
         chosen = self._choose(candidates, models, found, scores, source, sources)
         self.scaler_ = sources[chosen].scaler
         if self.selection == MIXTURE:
-            starts = [models[i] for i in best_starts(scores)]
-            starts = _predict(starts, [sources[i] for i in best_starts(scores)], prepared.X)
+            best = best_starts(scores)
+            its_sources = [sources[i] for i in best]
+            starts = _predict([models[i] for i in best], its_sources, prepared.X)
             self._fit_mixture(source, prepared, starts, for_answer)
             placed = source.labelled(source.portable(self)._assign)
             self._weigh(placed, sources[chosen], codes)
@@ -134,11 +137,11 @@ class FittingCAFE(FittedCAFE):
         groups = None if codes is None else columns_by_code(codes)
         return prepare(rows, mass / counting_unit(source), groups)
 
-    def _fit_candidates(self, candidates, seed, sources, prepared):
+    def _fit_candidates(self, candidates, seed, sources, prepared, gaps):
         """Fit a model of each candidate; return the models, numbers of clusters and scores.
 
-        If values are missing, each candidate is fitted with both kinds of starts, and the model
-        with the higher score is kept.
+        If `gaps` is true (values are missing), each candidate is fitted with both kinds of
+        starts, and the model with the higher score is kept.
         """
 
         def fit(filled):
@@ -150,7 +153,7 @@ class FittingCAFE(FittedCAFE):
             return models, found, scores
 
         models, found, scores = fit(False)
-        if sources[0].gaps:
+        if gaps:
             # On some data the starts on filled rows are better, on other data they are not.
             others, more, scores_of_others = fit(True)
             both = np.transpose([scores, scores_of_others])

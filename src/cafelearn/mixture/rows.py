@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
+from cafelearn.data.source import draw_positions
 from cafelearn.mixture.columns import Columns, fit_columns, geometry, read_rows
 from cafelearn.mixture.em import Family, Parameters, add_sums, e_step, log_joint, memberships_of
 from cafelearn.mixture.settings import LIMITS
@@ -138,10 +139,8 @@ def prepare(X, weight, groups=None):
 
 def search_sample(weight, seed):
     """Return the positions of the rows that the search uses; rows of weight 0 are left out."""
-    used, most = np.flatnonzero(weight > 0), LIMITS.search_rows
-    if len(used) <= most:
-        return used
-    return np.sort(np.random.default_rng(seed).choice(used, most, replace=False))
+    used = np.flatnonzero(weight > 0)
+    return used[draw_positions(len(used), LIMITS.search_rows, seed)]
 
 
 def counting_weights(weight):
