@@ -13,7 +13,7 @@ from cafelearn.tables.columns import NUMBER, UNITS, Look, merge_looks, merged_ki
 class Column(NamedTuple):
     """Summary of some rows of a column."""
 
-    kind: str  # see _columns.kind_of
+    kind: str  # see tables.columns.kind_of
     look: Look
     values: frozenset  # texts of a category column, at most max_categories + 1
     order: tuple | None  # categories of a pandas categorical column, in their order
