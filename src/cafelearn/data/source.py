@@ -14,6 +14,7 @@ A fit sees the rows only through these operations:
 `low`, `high` and `gaps` are the extrema of the columns and whether any value is missing.
 """
 
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -60,22 +61,15 @@ class InMemory:
 
     def __init__(self, X, sample_weight=None, lazy_labels=None, scaler=None):
         self.X, self.sample_weight = X, sample_weight
+        self.shape, self.dtype = X.shape, X.dtype
         self.lazy_labels, self.scaler = lazy_labels, scaler
         self.weighted, self.kept, self.mass = sample_weight is not None, slice(None), None
         if self.weighted:
             self.kept, self.mass = sample_weight > 0, countable_weights(sample_weight)
-        self.placed = None
+        self.placed, self.gaps = None, has_gaps(X)
 
     def __len__(self):
         return len(self.X)
-
-    @property
-    def shape(self):
-        return self.X.shape
-
-    @property
-    def dtype(self):
-        return self.X.dtype
 
     @cached_property
     def counted(self):
@@ -87,34 +81,23 @@ class InMemory:
         """Weights of these rows."""
         return np.ones(len(self.X)) if self.mass is None else self.mass[self.kept]
 
-    @property
-    def n_counted(self):
-        return len(self.counted)
+    n_counted = property(lambda self: len(self.counted))
 
-    @cached_property
-    def _extremes(self):
-        return extremes(self.counted)
-
-    @property
-    def low(self):
-        return self._extremes[0]
-
-    @property
-    def high(self):
-        return self._extremes[1]
-
-    @cached_property
-    def gaps(self):
-        return has_gaps(self.X)
+    low = cached_property(lambda self: extremes(self.counted)[0])
+    high = cached_property(lambda self: extremes(self.counted)[1])
 
     def reduce(self, run, combine, request):
         """Call run(part, request) on the rows of positive weight."""
+        return combine([run(self.part(), request)])
+
+    def part(self):
+        """Return the rows of positive weight."""
         labels = self.placed
         if isinstance(labels, list):
             labels = [each[self.kept] for each in labels]
         elif labels is not None:
             labels = labels[self.kept]
-        return combine([run(Part(self.counted, self.weight, labels=labels), request)])
+        return Part(self.counted, self.weight, labels=labels)
 
     def sample(self, seed, at_most):
         """Draw rows of positive weight without replacement; return rows and weights."""
@@ -123,19 +106,16 @@ class InMemory:
 
     def scaled(self, scalers, estimator):
         """Return the source scaled by each scaler; `estimator` is for messages."""
-        return [self._scaled(scaler, estimator) for scaler in scalers]
-
-    def _scaled(self, scaler, estimator):
-        if scaler is None:
-            return self
-        X = scale_rows(scaler, self.X)
-        names = getattr(estimator, "feature_names_in_", None)
-        check_rows(X, self.shape[1], type(estimator).__name__, names)
-        return type(self)(X, self.sample_weight, self.lazy_labels, scaler)
+        names, found = getattr(estimator, "feature_names_in_", None), []
+        for scaler in scalers:
+            X = scale_rows(scaler, self.X)
+            check_rows(X, self.shape[1], type(estimator).__name__, names)
+            found.append(type(self)(X, self.sample_weight, self.lazy_labels, scaler))
+        return found
 
     def labelled(self, place, known=None):
         """Return the source with labels: place(rows), or the labels known already."""
-        other = type(self)(self.X, self.sample_weight, self.lazy_labels, self.scaler)
+        other = copy(self)
         other.placed = place(self.X) if known is None else known
         return other
 

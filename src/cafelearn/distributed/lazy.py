@@ -33,7 +33,7 @@ def blockwise(estimator, name, X, dtype):
     """Call the method `name` on each block of a Dask array that has been validated."""
     worker, one_each = detached(estimator), name in ONE_EACH
     dtype = ONE_EACH.get(name) or dtype
-    width = () if one_each else (_width(estimator, name),)
+    width = () if one_each else (_width(worker, name, dtype),)
     return da.map_blocks(
         _call,
         X,
@@ -48,22 +48,12 @@ def blockwise(estimator, name, X, dtype):
     )
 
 
-def _width(estimator, name):
-    # A scaler has no `_n_features_out`, because it returns as many features as it takes.
-    n_features_in = estimator.n_features_in_
-    if name == "predict_proba":
-        return estimator.n_clusters_
-    if name == "rescale":
-        return input_width(estimator)
-    if name != "transform":
-        return n_features_in
-    return getattr(estimator, "_n_features_out", n_features_in)
-
-
-def input_width(cafe):
-    """Return the width of the input of the extractor of a fitted CAFE."""
-    beside = {"memberships": 2, "distances": 1}.get(cafe._input, 0)
-    return cafe.n_features_in_ + beside * len(cafe.feature_weights_)
+def _width(estimator, name, dtype):
+    if name == "transform":
+        # A scaler has no `_n_features_out`, because it returns as many features as it takes.
+        return getattr(estimator, "_n_features_out", estimator.n_features_in_)
+    row = np.zeros((1, estimator.n_features_in_), dtype)
+    return getattr(estimator, name)(row).shape[1]
 
 
 def _call(block, estimator, method, width, out_dtype):

@@ -18,9 +18,8 @@ from cafelearn.distributed.lazy import blockwise, detached
 from cafelearn.kmeans import draws, seeding
 from cafelearn.kmeans.descent import Seed, one_cluster_problem
 from cafelearn.kmeans.rows import InMemory
-from cafelearn.kmeans.scales import data_scale, exceeds_single, extreme_unit
+from cafelearn.kmeans.scales import NO_UNITS, Units, data_scale, exceeds_single, extreme_unit
 from cafelearn.kmeans.starts import is_sampled
-from cafelearn.kmeans.units import NO_UNITS, Units
 
 # Collections of at most FEW_ROWS rows are fetched, unless their starts run on a sample. With
 # subsample=None, starts need all rows, so larger collections raise an error.

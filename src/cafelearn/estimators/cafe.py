@@ -63,11 +63,8 @@ class CAFE(FittingCAFE):
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. If several numbers are given, the one whose mixture has the highest
-        criterion is chosen (:doc:`/guide/clusters`). If a single cloud describes the rows as
-        well, 1 is chosen if it is among the numbers. "auto" means the numbers from 1 to 10.
-        With fewer than 100 rows, the largest number is a tenth of the number of rows instead,
-        but at least 2.
+        Number of clusters. Of several numbers, the one whose mixture has the highest criterion
+        is chosen; "auto" means the numbers from 1 to 10 (:doc:`/guide/clusters`).
     n_components : int or float, default=None
         Number of features to extract. ``None`` means all columns of the rescaled rows if
         `extractor` is "auto" and `rescaling` is "memberships", as by default. Otherwise it
@@ -85,16 +82,11 @@ class CAFE(FittingCAFE):
         scikit-learn transformer is accepted and cloned. With ``None``, :meth:`transform`
         returns the rescaled rows.
     selection : {"mixture", "likelihood", "agreement"}, default="mixture"
-        How the clusters are found:
-
-        - "mixture": a :class:`cafelearn.mixture.Mixture`, which starts from the two candidates
-          of the highest likelihood score, from k-means, from Ward's method and from random
-          centres.
-        - "likelihood": the candidate with the highest
-          :func:`cafelearn.selection.likelihood_score`.
-        - "agreement": the candidate with the largest sum of adjusted Rand indices with the
-          others, as in the paper. Ties go to the lower objective relative to its bounds
-          (:func:`cafelearn.theory.normalized_objective`), then to the smaller exponent.
+        How the clusters are found: by a :class:`cafelearn.mixture.Mixture`, which starts from
+        the two candidates of the highest likelihood score and from other clusterings; as the
+        candidate with the highest :func:`cafelearn.selection.likelihood_score`; or as the one
+        with the largest sum of adjusted Rand indices with the others, as in the paper, where
+        ties go to the lower :func:`cafelearn.theory.normalized_objective`.
     p : float or sequence of float, default=(2.0, 3.0)
         Minkowski exponents to try.
     scaling : {"range", "standard"}, transformer, None or list or tuple of them, \
@@ -111,24 +103,15 @@ class CAFE(FittingCAFE):
         p = 2 is ordinary k-means.
     feature_groups : array-like of shape (n_features,), "auto" or None, default=None
         For each feature, the label of its variable; see :class:`MinkowskiWeightedKMeans`. A
-        variable of several features is scaled as a whole: "range" gives it a diameter of at
-        most 1, "standard" a total variance of 1. A categorical variable then counts as one
-        variable, regardless of its number of values (:doc:`/guide/variables`).
+        variable of several features is scaled as a whole (:doc:`/guide/variables`).
     rescaling : {"auto", "memberships", "distances", "origin", "centroid"}, default="auto"
-        Input of the extractor. "auto" is "memberships" for ``selection="mixture"``, and else
-        "distances".
-
-        - "memberships", which needs ``selection="mixture"``: the standardised row, extended by
-          its membership probabilities and by the roots of its log densities in the clusters
-          (:doc:`/guide/settings`).
-
-        For a scaled row x:
-
-        - "distances": x, extended by the logarithms of its weighted distances to all
-          centres. Both parts are scaled to the same total variance.
-        - "origin": ``w * x``, with the weights w of the row's cluster, as in the paper.
-        - "centroid": ``z + (w / max(w)) * (x - z)``, which shrinks the row towards the centre
-          z of its cluster.
+        Input of the extractor (:doc:`/guide/settings`). "memberships", which needs
+        ``selection="mixture"``, is the standardised row, extended by its membership
+        probabilities and by the roots of its log densities in the clusters. "distances" is the
+        scaled row, extended by the logarithms of its weighted distances to all centres. In
+        "origin", as in the paper, the scaled row is multiplied by the weights of its cluster;
+        in "centroid", it is shrunk towards the centre. "auto" is "memberships" for
+        ``selection="mixture"``, and else "distances".
     init : {"random", "k-means++", "anomalous"}, callable or array-like, default="random"
         Initial centres; see :class:`MinkowskiWeightedKMeans`. An array must be in the units
         of the scaled data.
@@ -161,10 +144,8 @@ class CAFE(FittingCAFE):
     n_clusters_ : int
         The number of clusters, given or chosen.
     n_clusters_table_ : pandas.DataFrame or None
-        One row for each number of clusters tried, with the columns ``gain`` (criterion of the
-        mixture minus that of a single cloud), ``counts`` (whether all clusters are large enough
-        to count), ``tied`` (whether the number is nearly as good as the chosen one) and
-        ``chosen``; see :doc:`/guide/clusters`. None if a single number was given.
+        One row for each number of clusters tried (:doc:`/guide/clusters`); None if a single
+        number was given.
     verdict_ : {"structure", "none", "inconclusive", "continuum"}
         Whether the clusters are a structure of the data: "none" if a single cloud describes the
         rows as well, "continuum" if there are no gaps between the clusters, "inconclusive" if
@@ -182,9 +163,7 @@ class CAFE(FittingCAFE):
     cluster_stability_ : ndarray of shape (n_clusters,)
         Mean Jaccard index of each cluster with the most similar cluster of these mixtures.
     relevance_ : ndarray of int of shape (n_clusters, n_features)
-        Role of each feature in each cluster: 0 if irrelevant, 1 if only its location differs, 2
-        if its spread or its probabilities differ, too; see
-        :class:`cafelearn.mixture.Mixture`.
+        Role of each feature in each cluster; see :class:`cafelearn.mixture.Mixture`.
     feature_weights_ : ndarray of shape (n_clusters, n_features)
         Weight of each feature in each cluster; see also :meth:`weights_frame`. For a mixture,
         the weights of the paper's Eq. 4 with p = 2 for the final clusters
@@ -222,11 +201,8 @@ class CAFE(FittingCAFE):
     loadings_ : pandas.DataFrame of shape (n_inputs, n_components)
         Coefficients of the inputs in each extracted feature. Defined only for linear
         extractors such as PCA and ICA, and for NMF, where they are its components. With
-        ``rescaling="memberships"`` the inputs are the standardised features and the membership
-        and log density of each cluster. With ``rescaling="distances"`` they are the scaled
-        features and the log distances to the centres, both parts scaled to the same total
-        variance. With "origin" and "centroid" the coefficients include the weights of the
-        clusters, and the index has two levels, cluster and input.
+        "origin" and "centroid" they include the weights of the clusters, and the index has two
+        levels, cluster and input.
     n_features_in_ : int
         Number of features seen during :meth:`fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -21,7 +21,7 @@ from cafelearn.choice.selection import (
     highest,
 )
 from cafelearn.data.moments import combine_moments, sum_moments
-from cafelearn.data.source import Part, scale_rows
+from cafelearn.data.source import scale_rows
 from cafelearn.data.validation import (
     check_unscaled,
     is_dask,
@@ -225,8 +225,7 @@ class FittingCAFE(FittedCAFE):
             self._n_features_out = extractor.n_components_
             return
         if placed.in_memory:
-            part = Part(placed.counted, placed.weight, labels=placed.placed[placed.kept])
-            rows, mass = rescale(part), placed.weight if placed.weighted else None
+            rows, mass = rescale(placed.part()), placed.weight if placed.weighted else None
         else:
             at_most = 1 if extractor is None else LARGEST_SAMPLE
             rows, mass = self._rescaled(placed.sample(seed, at_most)[0]), None

@@ -41,11 +41,8 @@ class MinkowskiWeightedKMeans(FittedKMeans):
     Parameters
     ----------
     n_clusters : int, "auto" or sequence of int, default=8
-        Number of clusters. If several numbers are given, one of them is chosen by the
-        stability and the held-out likelihood of mixtures fitted to random halves of the rows
-        (:doc:`/guide/clusters`). If no cluster structure is found, 1 is chosen if it is among
-        the numbers. "auto" means the numbers from 1 to 10. With fewer than 100 rows, the
-        largest number is a tenth of the number of rows instead, but at least 2.
+        Number of clusters. Of several numbers, the one whose mixture has the highest criterion
+        is chosen; "auto" means the numbers from 1 to 10 (:doc:`/guide/clusters`).
     p : float, default=2.0
         Minkowski exponent, above 1. It also sets the contrast of the weights: for `p` close
         to 1, only the most compact features of a cluster have a noticeable weight; for large

@@ -13,8 +13,7 @@ from cafelearn.data.validation import ordinary_weights, weight_exponent
 from cafelearn.kmeans import draws, seeding
 from cafelearn.kmeans.descent import one_cluster
 from cafelearn.kmeans.placing import assign
-from cafelearn.kmeans.scales import data_scale, exceeds_single, extreme_unit
-from cafelearn.kmeans.units import Units
+from cafelearn.kmeans.scales import Units, data_scale, exceeds_single, extreme_unit
 
 
 class InMemory(source.InMemory):
@@ -62,18 +61,10 @@ class Rows:
             )
         if self.idle.any():
             X = np.where(self.idle[:, None], low, X)  # their distances could overflow
-        self.X, self.low, self.high = X, low, high
+        self.X, self.low, self.high, self.shape, self.dtype = X, low, high, X.shape, X.dtype
 
     def __len__(self):
         return len(self.X)
-
-    @property
-    def shape(self):
-        return self.X.shape
-
-    @property
-    def dtype(self):
-        return self.X.dtype
 
     def one_clusters(self, exponents, feature_scale):
         """Fit all rows as one cluster for each p.

@@ -1,5 +1,7 @@
 """Powers of two that bring data near 1, and checks of the extrema of data."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cafelearn.kmeans.kernels.centers import SMALLEST_SPAN, SMALLEST_SPAN_SINGLE
@@ -64,3 +66,19 @@ def exceeds_single(low, high, p):
     span = high - low
     far = (np.maximum(np.abs(low), np.abs(high)) > FARTHEST_SINGLE * span).any()
     return bool(far or p * np.log2(span.max() / span.min()) > np.log2(WIDEST_SINGLE))
+
+
+class Units(NamedTuple):
+    """Powers of two that bring extreme data and weights into an ordinary range."""
+
+    data: float = 1.0  # the rows were multiplied by this
+    weight_exponent: int = 0  # the weights were multiplied by 2 to this power
+
+    def log_dispersion(self, p):
+        """Return the contribution of both units to the logarithm of a dispersion."""
+        if self == NO_UNITS:
+            return 0.0
+        return p * np.log(self.data) + self.weight_exponent * np.log(2.0)
+
+
+NO_UNITS = Units()

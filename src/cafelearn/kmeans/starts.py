@@ -24,8 +24,7 @@ from cafelearn.kmeans.kernels.weights import (
     make_groups,
 )
 from cafelearn.kmeans.rows import filled
-from cafelearn.kmeans.scales import data_scale
-from cafelearn.kmeans.units import NO_UNITS, Units
+from cafelearn.kmeans.scales import NO_UNITS, Units, data_scale
 
 # Log objectives that differ by less are ties. Starts often end in the same clustering, and
 # rounding must not affect the choice between them.
