@@ -28,7 +28,7 @@ __all__ = ["TabularCAFE"]
 
 def _of_cafe(name):
     """Make a property that has the value of an attribute of the fitted CAFE."""
-    return property(lambda self: getattr(self._fitted(), name), doc=vars(CAFE)[name].__doc__)
+    return property(lambda self: getattr(self._fitted(), name), doc=getattr(CAFE, name).__doc__)
 
 
 class TabularCAFE(
