@@ -64,7 +64,7 @@ class TestFit:
     def test_dates_and_identifiers(self, table, cafe, tmp_path):
         days = pd.to_timedelta(np.arange(150) % 40, "D")
         folder = write_parts(table.assign(day=pd.Timestamp("2020") + days), tmp_path / "iris")
-        code, _, err = cafe("fit", folder, "-k", 2, *QUICK)
+        code, _, err = cafe("fit", folder, "-k", 1, *QUICK)
         assert code == 0, err
         assert "Left out: 'name' (identifier: 150 distinct values in 150 rows)" in err
         assert "Converted dates to days since 1970-01-01, and durations to days: 'day'" in err
@@ -160,21 +160,21 @@ class TestFit:
         assert cafe(*fit, "--p", 2)[0] == 2
 
     def test_quiet(self, parts, cafe):
-        code, out, err = cafe("fit", parts, "-k", 2, *QUICK, "--drop", "name", "--quiet")
+        code, out, err = cafe("fit", parts, "-k", 1, *QUICK, "--drop", "name", "--quiet")
         assert (code, out, err) == (0, "", "")
 
     def test_rows_without_a_class_do_not_count(self, table, cafe, tmp_path):
         table.loc[:9, "species"] = None
         folder = write_parts(table, tmp_path / "iris")
         code, out, _ = cafe(
-            "fit", folder, "-k", 3, *QUICK, "--drop", "name", "--label", "species", "--json"
+            "fit", folder, "-k", 1, *QUICK, "--drop", "name", "--label", "species", "--json"
         )
         assert code == 0
         assert json.loads(out)["label"]["rows"] == 140
 
     def test_small_row_groups_are_read_together(self, parts, cafe, monkeypatch):
         monkeypatch.setattr(large, "PARTITION", 2**20)
-        code, _, err = cafe("fit", parts, "-k", 2, *QUICK, "--drop", "name")
+        code, _, err = cafe("fit", parts, "-k", 1, *QUICK, "--drop", "name")
         assert code == 0
         assert "150 rows, 9 columns, to be read in 1 part\n" in err
 
@@ -202,7 +202,7 @@ class TestFit:
     def test_columns_in_another_order(self, table, parts, cafe, tmp_path):
         table[table.columns[::-1]].iloc[:70].to_parquet(parts / "part.0.parquet", index=False)
         outputs = ("--out", tmp_path / "features")
-        code, _, err = cafe("fit", parts, "-k", 2, *QUICK, "--id", "name", *outputs)
+        code, _, err = cafe("fit", parts, "-k", 1, *QUICK, "--id", "name", *outputs)
         assert code == 0, err
         assert written(tmp_path / "features")["name"].tolist() == table["name"].tolist()
 
@@ -210,7 +210,7 @@ class TestFit:
         (tmp_path / "iris").mkdir()
         table.sample(frac=1, random_state=0).to_parquet(tmp_path / "iris" / "a.parquet")
         code, out, err = cafe(
-            "fit", tmp_path / "iris", "-k", 2, *QUICK, "--drop", "name", "--json"
+            "fit", tmp_path / "iris", "-k", 1, *QUICK, "--drop", "name", "--json"
         )
         assert code == 0
         assert json.loads(out)["data"]["columns"] == 9
@@ -219,7 +219,7 @@ class TestFit:
     def test_files_are_read_in_the_order_of_their_numbers(self, table, cafe, tmp_path):
         folder = write_parts(table, tmp_path / "iris", sizes=(10,) * 15)
         outputs = ("--out", tmp_path / "features")
-        code, _, _ = cafe("fit", folder, "-k", 2, *QUICK, "--id", "name", *outputs)
+        code, _, _ = cafe("fit", folder, "-k", 1, *QUICK, "--id", "name", *outputs)
         assert code == 0
         assert written(tmp_path / "features")["name"].tolist() == table["name"].tolist()
 
@@ -233,7 +233,7 @@ class TestFit:
             zarr = pytest.importorskip("zarr")
             zarr.open_array(path, mode="w", shape=X.shape, chunks=(40, 2), dtype="f8")[:] = X
         out = tmp_path / "features"
-        code, said, err = cafe("fit", path, "-k", 3, *QUICK, "--json", "--out", out)
+        code, said, err = cafe("fit", path, "-k", 1, *QUICK, "--json", "--out", out)
         assert code == 0, err
         top = json.loads(said)["clusters"][0]["top_features"]
         assert {feature["feature"] for feature in top} == {"x0", "x1", "x2", "x3"}

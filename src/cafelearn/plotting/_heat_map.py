@@ -56,12 +56,10 @@ def contrast_colors(image, values):
 
 def draw_heat_map(
     ax,
-    values,
-    row_names,
-    column_names,
+    table,
     *,
     own_figure,
-    limits,
+    limits=None,
     annotate=None,
     cmap="viridis",
     im_kw=None,
@@ -69,13 +67,17 @@ def draw_heat_map(
     label="weight",
     length=LABEL_LENGTH,
 ):
-    """Draw `values` as a heat map with names on both axes.
+    """Draw a data frame as a heat map with its names on both axes.
 
+    The limits of the colours are by default 0, or the smallest value if that is negative, and
+    the largest value.
     `own_figure` is True if the figure was made for this heat map, with cells of `cell_size`.
     If `annotate` is None, numbers are shown if the cells are few and large enough. The colour
     bar has the `label`. Names are shortened to `length` characters.
     """
-    options = {"cmap": cmap, "vmin": limits[0], "vmax": limits[1]} | (im_kw or {})
+    values = table.to_numpy(dtype=np.float64)
+    low, high = (min(0.0, values.min()), values.max()) if limits is None else limits
+    options = {"cmap": cmap, "vmin": low, "vmax": high} | (im_kw or {})
     if options.get("norm") is not None:
         options = {k: v for k, v in options.items() if k not in ("vmin", "vmax")}
     image = ax.imshow(values, **{"aspect": "auto", "interpolation": "nearest"} | options)
@@ -86,10 +88,10 @@ def draw_heat_map(
         bar = ax.figure.colorbar(image, ax=ax, label=label, **_slim(*size))
     # Measure the cells again, because the colour bar has made the axes smaller.
     width, height = cell or _measured_cell(ax, values.shape)
-    places, shown = _labels(column_names, width, length)
+    places, shown = _labels(table.columns, width, length)
     fits = CHARACTER * max(map(len, shown)) < 0.95 * width * _label_step(width)
     ax.set_xticks(places, shown, rotation=0 if fits else 90, fontsize=FONT_SIZE)
-    ax.set_yticks(*_labels(row_names, height, length), fontsize=FONT_SIZE)
+    ax.set_yticks(*_labels(table.index, height, length), fontsize=FONT_SIZE)
     if annotate is None:
         annotate = max(values.shape) <= FEW and width >= 0.35 and height >= 0.18
     texts = _write_values(ax, image, values) if annotate else None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 
 from cafelearn.base.typing import Estimator
 from cafelearn.base.words import listed
@@ -109,9 +110,7 @@ class AgreementDisplay(Display):
         self._open(ax, figsize=size)
         self.im_, self.text_, _ = draw_heat_map(
             self.ax_,
-            self.agreement,
-            rows,
-            columns,
+            pd.DataFrame(self.agreement, rows, columns),
             own_figure=ax is None,
             # Include negative indices (worse than chance) only if they occur.
             limits=(min(0.0, self.agreement.min()), 1.0),

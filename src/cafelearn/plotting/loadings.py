@@ -105,9 +105,7 @@ class LoadingsDisplay(Display):
         for (name, table), panel in zip(tables.items(), self.axes_, strict=True):
             drawn = draw_heat_map(
                 panel,
-                table.to_numpy(dtype=np.float64),
-                table.index,
-                table.columns,
+                table,
                 own_figure=ax is None,
                 limits=(-largest, largest),
                 annotate=annotate,

@@ -121,11 +121,8 @@ class NoisePairsDisplay(Display):
         values = self.weights.to_numpy(dtype=np.float64)
         self.im_, _, _ = draw_heat_map(
             self.ax_,
-            values,
-            self.weights.index,
-            self.weights.columns,
+            self.weights,
             own_figure=ax is None,
-            limits=(min(0.0, values.min()), values.max()),
             # The cells show crosses instead of numbers.
             annotate=False,
             cmap=cmap,

@@ -95,14 +95,10 @@ class WeightsDisplay(Display):
         shown = self.weights.iloc[:, self._chosen_features(max_features, sort_features)]
         size = figure_size(shown.index, shown.columns)
         self._open(ax, figsize=size)
-        values = shown.to_numpy(dtype=np.float64)
         self.im_, self.text_, self.colorbar_ = draw_heat_map(
             self.ax_,
-            values,
-            shown.index,
-            shown.columns,
+            shown,
             own_figure=ax is None,
-            limits=(min(0.0, values.min()), values.max()),
             annotate=annotate,
             cmap=cmap,
             im_kw=im_kw,
