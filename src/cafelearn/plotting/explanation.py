@@ -42,7 +42,7 @@ class ExplanationDisplay(Display):
     --------
     >>> from cafelearn import CAFE
     >>> from cafelearn.datasets import load
-    >>> from cafelearn.explanation import explain, values_shown
+    >>> from cafelearn.explanation import explain
     >>> from cafelearn.plotting import ExplanationDisplay
     >>> X = load("iris").frame.drop(columns="target")
     >>> cafe = CAFE(3, p=2.0, n_init=5, random_state=0).fit(X)
