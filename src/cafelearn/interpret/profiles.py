@@ -257,11 +257,9 @@ def _spread(sums):
 def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataFrame:
     """Make the table of :meth:`ProfileMixin.profile_frame` from sums over all rows.
 
-    `weights` are the feature weights, of shape (n_clusters, n_columns). `columns` has a pair
-    (variable, category) for each column. The category is None for numbers; otherwise the
-    column is 1 for rows of this category and 0 for others. `units` maps the name of a variable
-    to "date" if its values are days since 1970-01-01, and to "duration" if they are numbers of
-    days.
+    `weights` are of shape (n_clusters, n_columns), `columns` has a pair (variable, category)
+    for each column, and `units` maps names of variables to "date" or "duration". The category
+    is None for numbers; otherwise the column is 1 for rows of this category and else 0.
     """
     k, m = weights.shape
     whole = _overall(sums)
@@ -313,18 +311,14 @@ def make_profile(sums, weights, columns, units=MappingProxyType({})) -> pd.DataF
 def _order(difference):
     """Return the order of the columns of each cluster by decreasing absolute difference.
 
-    Differences are rounded first. Of equal ones, positive differences come before negative
-    ones: the two categories of a binary variable have opposite differences.
+    Of equal rounded ones, as of the categories of a binary variable, positive ones come first.
     """
     size = np.round(np.nan_to_num(np.abs(difference), nan=-1.0, posinf=np.inf), 9)
     return np.lexsort((-np.nan_to_num(difference), -size), axis=1)
 
 
 def decimals_for(spread) -> int | None:
-    """Return the number of decimals needed to show a quarter of the spread.
-
-    Return None unless the spread is positive and finite.
-    """
+    """Return the decimals that show a quarter of a positive, finite spread; else None."""
     if not 0 < spread < np.inf:
         return None
     return max(0, int(np.ceil(-np.log10(spread / 4))))
@@ -337,8 +331,7 @@ def amount(value, decimals=None) -> str:
     size = abs(value)
     if decimals is None or size >= 1e9 or decimals > 6:
         return f"{value:.4g}"
-    # Rounding to 12 digits first removes rounding errors, which could otherwise decide how a
-    # tie is rounded. Adding 0.0 turns -0.0 into 0.0.
+    # Round to 12 digits first, or rounding errors decide ties. Adding 0.0 removes -0.0.
     return f"{round(float(f'{value:.12g}'), decimals) + 0.0:,.{decimals}f}"
 
 
@@ -389,9 +382,8 @@ class Portrait(NamedTuple):
 def portraits(frame, most=3) -> list[Portrait]:
     """Select the most informative rows of a profile for each cluster.
 
-    `different` has up to `most` variables on which the cluster differs notably from all other
-    rows, largest difference first. `compact` has up to `most` variables with a weight above
-    the mean, highest weight first; it is empty if all weights are about equal.
+    `different` has up to `most` notable differences. `compact` has up to `most` weights above
+    the mean; it is empty if all weights are about equal.
     """
     found = []
     for cluster, rows in frame.groupby("cluster", sort=True):
