@@ -512,7 +512,7 @@ class TestBadInput:
             ("extractor", "svd", "autoencoder.*fastica.*umap"),
             ("rescaling", "center", "centroid.*origin"),
             ("scaling", "minmax", "range.*standard"),
-            ("weighting", "feature", "cluster.*uniform"),
+            ("weighting", "row", "cluster.*uniform"),
             ("dispersion_offset", "median", "fixed.*mean"),
             ("selection", "silhouette", "agreement.*likelihood.*mixture"),
         ],
@@ -553,7 +553,7 @@ class TestBadInput:
             ("dispersion_offset", ("mean", "median"), "'mean', 'fixed' .* got 'median'"),
             ("weighting", (), "at least one value of weighting"),
             ("weighting", ("cluster", "cluster"), "distinct values of weighting"),
-            ("weighting", ("cluster", "feature"), "'cluster', 'uniform'; got 'feature'"),
+            ("weighting", ("cluster", "row"), "'uniform'.*; got 'row'"),
         ],
     )
     def test_values_to_try(self, name, values, message):
