@@ -12,22 +12,13 @@ import pandas as pd
 import pytest
 
 from reproduction.paper.run import GRID, read_results
+from reproduction.tests.commanding import command
 
 FILE = GRID.file
 SMALL = [
     *("--quick", "--jobs", "1", "--datasets", "iris,glass", "--levels", "0.4"),
     *("--methods", "pca,cafe+pca,kmeans", "--scales", "1,5"),
 ]
-
-
-def command(*args, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "reproduction", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **options,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 
 from reproduction.study.run import read_study
 from reproduction.study.text import render
+from reproduction.tests.commanding import command
 
 SCRIPT = [sys.executable, "-m", "scripts.publish_study"]
 KEY = ["dataset", "regime", "version", "task", "method"]
@@ -22,15 +23,6 @@ SMALL = [
 def scores(directory):
     """All that does not depend on the clock."""
     return read_study(directory).drop(columns="seconds")
-
-
-def command(*args):
-    return subprocess.run(
-        [sys.executable, "-m", "reproduction", *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
 
 
 @pytest.fixture(scope="module")

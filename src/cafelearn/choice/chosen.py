@@ -11,7 +11,7 @@ from cafelearn.base.seeds import seed_sequence
 from cafelearn.choice.numbers import choose_number
 from cafelearn.data.gaps import informative_rows
 from cafelearn.data.validation import check_enough_rows, countable_weights
-from cafelearn.data.variables import codes_of, columns_by_code, set_variables
+from cafelearn.data.variables import columns_of_variables, set_variables
 
 # "auto" tries at most MOST clusters, and fewer if there would be fewer than ROWS_PER_CLUSTER
 # rows for each.
@@ -44,9 +44,8 @@ def fit_chosen(estimator, X, sample_weight=None):
     source = model._open(X, sample_weight)
     rows, weight = _rows(source, seed)
     set_variables(model)
-    labels = model.feature_groups_
     numbers = _check_numbers(owner, given, numbers, len(rows))
-    groups = None if labels is None else columns_by_code(codes_of(labels))
+    groups = columns_of_variables(model)
     with phase("number of clusters"):
         model._numbers = choose_number(rows, numbers, seed, weight, groups)
     model.n_clusters = chosen_number(model._numbers)

@@ -9,7 +9,7 @@ from cafelearn.choice.null import fit_null
 from cafelearn.choice.verdict import NONE, judge
 from cafelearn.mixture.descent import Descent
 from cafelearn.mixture.em import Family
-from cafelearn.mixture.rows import counting_weights, one_thread, prepare, search_sample
+from cafelearn.mixture.rows import counting_unit, one_thread, prepare, search_sample
 from cafelearn.mixture.search import search
 from cafelearn.mixture.settings import FEW, LIMITS, SETTINGS
 from cafelearn.mixture.starts import nearest_centers, plain_start
@@ -57,7 +57,9 @@ def choose_number(X, numbers, seed, sample_weight=None, groups=None):
     """
     several = [k for k in numbers if k > 1]
     sampling, searching, judging = seed.spawn(3)
-    weight = np.ones(len(X)) if sample_weight is None else counting_weights(sample_weight)
+    weight = np.ones(len(X))
+    if sample_weight is not None:
+        weight = sample_weight / counting_unit(sample_weight)
     chosen = search_sample(weight, sampling)
     X, weight = X[chosen], weight[chosen]
     varies = (np.nanmax(X, axis=0) > np.nanmin(X, axis=0)).any()

@@ -70,6 +70,12 @@ def variable_codes(estimator):
     return None if labels is None else codes_of(labels)
 
 
+def columns_of_variables(estimator):
+    """Return the columns of each variable, or None without groups."""
+    codes = variable_codes(estimator)
+    return None if codes is None else columns_by_code(codes)
+
+
 def several_columns(codes):
     """Return, for each column, whether its variable has several columns.
 

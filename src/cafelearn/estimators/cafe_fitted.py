@@ -106,8 +106,7 @@ class FittedCAFE(
         features : ndarray of shape (n_samples, n_components)
             The extracted features.
         """
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False, gaps=True)
+        X = self._validated(X)
         # The rows were validated above, so the extractor need not check that they are finite.
         with config_context(assume_finite=True):
             if self.extractor_ is None:
@@ -138,8 +137,7 @@ class FittedCAFE(
                 "distances", and else (n_samples, n_features)
             The input of the extractor.
         """
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False, gaps=True)
+        X = self._validated(X)
         with config_context(assume_finite=True):
             return self._rescaled(X)
 
@@ -158,8 +156,7 @@ class FittedCAFE(
             Index of the most likely cluster or, if `selection` is not "mixture", of the nearest
             centre.
         """
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False, gaps=True)
+        X = self._validated(X)
         with config_context(assume_finite=True):
             return self._assign(X)
 
@@ -180,8 +177,7 @@ class FittedCAFE(
         probabilities : ndarray of shape (n_samples, n_clusters)
             The probabilities; each row has the sum 1.
         """
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False, gaps=True)
+        X = self._validated(X)
         return self.mixture_._probabilities(X).astype(X.dtype, copy=False)
 
     @lazy_on_dask
@@ -306,9 +302,14 @@ class FittedCAFE(
         check_is_fitted(self)
         return self.model_
 
+    def _validated(self, X):
+        """Validate new rows."""
+        check_is_fitted(self)
+        return check_data(self, X, reset=False, gaps=True)
+
     def _checked(self, X):
         """Validate and scale new rows."""
-        return self._scale(check_data(self, X, reset=False, gaps=True))
+        return self._scale(self._validated(X))
 
     def _scale(self, X):
         return scale_rows(self.scaler_, X)

@@ -9,9 +9,7 @@ from cafelearn.base.progress import phase
 from cafelearn.base.seeds import seed_integer, seed_sequence
 from cafelearn.base.typing import MatrixLike, VectorLike
 from cafelearn.choice.answer import best_starts, fit_mixture, judge_labels
-from cafelearn.choice.diagnosis import (
-    warn_of,
-)
+from cafelearn.choice.diagnosis import warn_of
 from cafelearn.choice.selection import (
     MIXTURE,
     SELECTIONS,
@@ -22,11 +20,8 @@ from cafelearn.choice.selection import (
 )
 from cafelearn.data.moments import combine_moments, sum_moments
 from cafelearn.data.source import scale_rows
-from cafelearn.data.validation import (
-    check_unscaled,
-    is_dask,
-)
-from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
+from cafelearn.data.validation import check_unscaled, is_dask
+from cafelearn.data.variables import columns_of_variables, set_variables, variable_codes
 from cafelearn.estimators.cafe_fitted import FittedCAFE
 from cafelearn.estimators.candidates import (
     candidate_records,
@@ -52,7 +47,7 @@ from cafelearn.extraction.rescaling import (
 )
 from cafelearn.mixture.descent import score_labels
 from cafelearn.mixture.em import add_sums
-from cafelearn.mixture.rows import one_thread, prepare, sum_batches
+from cafelearn.mixture.rows import counting_unit, one_thread, prepare, sum_batches
 from cafelearn.mixture.settings import LIMITS
 
 
@@ -133,9 +128,7 @@ class FittingCAFE(FittedCAFE):
     def _prepare(self, source, seed):
         """Prepare the rows of the search: all rows, or a sample."""
         rows, mass = source.sample(seed, LIMITS.search_rows)
-        codes = variable_codes(self)
-        groups = None if codes is None else columns_by_code(codes)
-        return prepare(rows, mass / counting_unit(source), groups)
+        return prepare(rows, mass / unit_of(source), columns_of_variables(self))
 
     def _fit_candidates(self, candidates, seed, sources, prepared, gaps):
         """Fit a model of each candidate; return the models, numbers of clusters and scores.
@@ -187,7 +180,7 @@ class FittingCAFE(FittedCAFE):
 
     def _fit_mixture(self, source, prepared, starts, seed):
         """Fit the mixture: the search runs on prepared rows, the last iterations on all."""
-        unit, refine = counting_unit(source), len(prepared.weight) < source.n_counted
+        unit, refine = unit_of(source), len(prepared.weight) < source.n_counted
 
         def total(run, request):
             return source.reduce(sum_part, add_sums, (unit, run, request))
@@ -197,7 +190,7 @@ class FittingCAFE(FittedCAFE):
 
     def _weigh(self, placed, scaled, codes):
         """Set the weights and the sizes of the clusters of the mixture."""
-        unit, center = counting_unit(placed), scaled.low / 2 + scaled.high / 2
+        unit, center = unit_of(placed), scaled.low / 2 + scaled.high / 2
         request = placed.portable(self), unit, center
         with one_thread():
             sums, mass, members = placed.reduce(sum_spreads, add_members, request)
@@ -261,11 +254,9 @@ def check_found(estimator, n_found, weighted):
         )
 
 
-def counting_unit(source):
-    """Return the divisor that makes weights numbers of rows; see `counting_weights`."""
-    if not source.weighted:
-        return 1.0
-    return min(source.weight.sum() / len(source.weight), 1.0)
+def unit_of(source):
+    """Return the divisor that makes the weights of a source numbers of rows."""
+    return counting_unit(source.weight) if source.weighted else 1.0
 
 
 class Placement(NamedTuple):

@@ -17,17 +17,17 @@ from cafelearn.data.validation import (
     check_weights,
     countable_weights,
 )
-from cafelearn.data.variables import columns_by_code, set_variables, variable_codes
+from cafelearn.data.variables import columns_of_variables, set_variables
 from cafelearn.mixture.covariances import COVARIANCES
-from cafelearn.mixture.em import log_joint
 from cafelearn.mixture.fitted import FittedMixture
 from cafelearn.mixture.maximise import m_step
 from cafelearn.mixture.rows import (
     Fitted,
-    counting_weights,
+    counting_unit,
     em_sums,
     member_sums,
     one_thread,
+    place,
     prepare,
     search_sample,
     sum_batches,
@@ -37,9 +37,6 @@ from cafelearn.mixture.settings import LIMITS, TINY
 from cafelearn.mixture.starts import first_starts, more_starts
 
 __all__ = ["Mixture"]
-
-# Number of mixtures found, whose clusters are starts for the others.
-OTHERS = 6
 
 
 class Mixture(FittedMixture, DensityMixin, BaseEstimator):
@@ -189,10 +186,10 @@ class Mixture(FittedMixture, DensityMixin, BaseEstimator):
                 f"Mixture needs at least as many rows of positive weight as components: "
                 f"n_samples={len(counted)}, n_components={self.n_components}."
             )
-        weight = counting_weights(weight)
+        weight = weight / counting_unit(weight)
         sampling, searching = seed_sequence(self.random_state).spawn(2)
         some = search_sample(weight, sampling)
-        prepared = prepare(X[some], weight[some], self._groups())
+        prepared = prepare(X[some], weight[some], columns_of_variables(self))
         total = partial(sum_batches, X, weight)
         self._fit(prepared, (), searching, total, refine=len(some) < len(counted))
         self.labels_ = self._probabilities(X).argmax(axis=1).astype(np.int32)
@@ -225,10 +222,6 @@ class Mixture(FittedMixture, DensityMixin, BaseEstimator):
                 f"these; got {self.covariance!r}."
             )
 
-    def _groups(self):
-        codes = variable_codes(self)
-        return None if codes is None else columns_by_code(codes)
-
     def _search(self, prepared, seed, starts=()):
         """Search mixtures of prepared rows; return the descents, the best one first."""
         k, points, columns = self.n_components, prepared.points, prepared.columns
@@ -241,7 +234,7 @@ class Mixture(FittedMixture, DensityMixin, BaseEstimator):
         # better mixture of the two best families.
         for child in seed.spawn(self.n_init if k > 1 else 0):
             more = more_starts(points, k, *given, child, 2)
-            more += [other.labels for other in found[1:OTHERS]]
+            more += [other.labels for other in found[1 : LIMITS.mixtures]]
             best = list(dict.fromkeys(descent.family for descent in found))[:2]
             again = search(prepared, k, more, [[family] for family in best], finished=1)
             if again[0].criterion <= found[0].criterion + LIMITS.tolerance * given[0].sum():
@@ -283,10 +276,7 @@ class Mixture(FittedMixture, DensityMixin, BaseEstimator):
 
     def _set_peaks(self, prepared):
         """Set the scale of `_cluster_features` by the rows of the search."""
-        columns, parameters, family = self._fitted
-        joint, *_ = log_joint(prepared.rows, parameters, columns, family)
-        k = len(parameters.mean)
-        density = joint[:, :k] - parameters.log_weight[:k]
+        _, density, _ = place(prepared.rows, self._fitted)
         self._peaks = density.max(axis=0)
         roots = -np.sqrt(2 * (self._peaks - density))
         variance = float(roots.var(axis=0).sum())

@@ -38,8 +38,8 @@ class MemberSums(NamedTuple):
         return MemberSums(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def memberships(X, fitted):
-    """Place rows.
+def place(rows, fitted):
+    """Place rows that were read, see `Rows`.
 
     Returns
     -------
@@ -51,12 +51,17 @@ def memberships(X, fitted):
         Log density of the mixture.
     """
     columns, parameters, family = fitted
-    rows, k = read_rows(X, columns), len(parameters.mean)
+    k = len(parameters.mean)
     joint, *_ = log_joint(rows, parameters, columns, family)
     _, log_density = memberships_of(joint)
     joint = joint[:, :k]
     shares, _ = memberships_of(joint)
     return shares, joint - parameters.log_weight[:k], log_density + rows.base
+
+
+def memberships(X, fitted):
+    """Read and `place` rows."""
+    return place(read_rows(X, fitted.columns), fitted)
 
 
 def in_batches(X, fitted):
@@ -143,7 +148,9 @@ def search_sample(weight, seed):
     return used[draw_positions(len(used), LIMITS.search_rows, seed)]
 
 
-def counting_weights(weight):
-    """Return weights as numbers of rows; the mean of positive weights is at least 1."""
-    mean = weight.sum() / np.count_nonzero(weight)
-    return weight if mean >= 1 else weight / mean
+def counting_unit(weight):
+    """Return the divisor that makes weights numbers of rows.
+
+    It is the mean of the positive weights, but at most 1.
+    """
+    return min(weight.sum() / np.count_nonzero(weight), 1.0)

@@ -64,6 +64,8 @@ class Limits(NamedTuple):
     # Starts that are kept for each covariance structure, and families that descend to the end.
     starts: int = 2
     families: int = 3
+    # Mixtures of a search whose clusters are starts for the best families.
+    mixtures: int = 6
     # Random halves of the rows that are fitted again to see how sure the labels are.
     halves: int = 4
     # Copies of a single cloud that are drawn to judge discrete columns.
