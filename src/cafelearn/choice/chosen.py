@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 import pandas as pd
 
-from cafelearn.base.progress import phase
+from cafelearn.base.progress import phase, shown
 from cafelearn.base.seeds import seed_sequence
 from cafelearn.choice.numbers import choose_number
 from cafelearn.data.gaps import informative_rows
@@ -25,7 +25,16 @@ MEASURED = ("gain", "counts", "tied")
 CHILD = 2**31
 
 
-def fit_chosen(estimator, X, sample_weight=None):
+def fit_with_number(estimator, X, sample_weight=None):
+    """Fit an estimator with the number of clusters that is given or, if several are, chosen."""
+    with shown(estimator.verbose):
+        if not isinstance(estimator.n_clusters, Integral):
+            return _fit_chosen(estimator, X, sample_weight)
+        estimator._numbers = None
+        return estimator._fit(estimator._open(X, sample_weight))
+
+
+def _fit_chosen(estimator, X, sample_weight):
     """Choose the number of clusters of an estimator, and fit it with that number.
 
     The fit is the same as if `n_clusters` were the chosen number.

@@ -9,9 +9,8 @@ from sklearn.base import (
 )
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from cafelearn.base.progress import shown
 from cafelearn.base.typing import MatrixLike, Seed, Transformer, VectorLike
-from cafelearn.choice.chosen import fit_chosen
+from cafelearn.choice.chosen import fit_with_number
 from cafelearn.choice.selection import (
     MIXTURE,
     SELECTIONS,
@@ -354,11 +353,7 @@ class CAFE(FittingCAFE):
         """
         check_given_number(self)
         check_input(self)
-        with shown(self.verbose):
-            if not isinstance(self.n_clusters, Integral):
-                return fit_chosen(self, X, sample_weight)
-            self._numbers = None
-            return self._fit(self._open(X, sample_weight))
+        return fit_with_number(self, X, sample_weight)
 
 
 def check_input(estimator):

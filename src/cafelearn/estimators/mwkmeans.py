@@ -11,10 +11,9 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from cafelearn.base.progress import shown
 from cafelearn.base.typing import MatrixLike, Seed, VectorLike
 from cafelearn.base.warning import warn_caller
-from cafelearn.choice.chosen import fit_chosen
+from cafelearn.choice.chosen import fit_with_number
 from cafelearn.choice.diagnosis import warn_of
 from cafelearn.data.validation import (
     N_JOBS,
@@ -291,11 +290,7 @@ class MinkowskiWeightedKMeans(FittedKMeans):
             The fitted estimator.
         """
         check_given_number(self)
-        with shown(self.verbose):
-            if not isinstance(self.n_clusters, Integral):
-                return fit_chosen(self, X, sample_weight)
-            self._numbers = None
-            return self._fit(self._open(X, sample_weight))
+        return fit_with_number(self, X, sample_weight)
 
     _open = open_rows
 
